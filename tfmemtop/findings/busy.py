@@ -24,12 +24,8 @@ BUSY_PERCENT = 80.0
 """Percent of one core, summed over the script's processes. Python that waits for the GPU uses much less."""
 
 
-class FullButIdle(DeviceFinding, frozen=True):
-    """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``.
-
-    The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
-    other processes cannot use the memory that this one does not need.
-    """
+class FullCard(DeviceFinding, frozen=True):
+    """``used`` bytes of the card's ``whole`` are taken, and it was busy for ``percent`` of the last ``span_s``."""
 
     key = Key.RESERVED
 
@@ -37,6 +33,23 @@ class FullButIdle(DeviceFinding, frozen=True):
     whole: int
     percent: float
     span_s: float
+
+    @property
+    def taken(self) -> str:
+        """What is taken, and over which time the utilisation was averaged."""
+        return (
+            f"{format_bytes(self.used)} of {format_bytes(self.whole)} are taken; the average is over "
+            f"{self.span_s:.0f} s."
+        )
+
+
+class FullButIdle(FullCard, frozen=True):
+    """The card is full and idle.
+
+    The script kept ``cores`` busy meanwhile; ``None`` where that is not known. ``reserved`` if growth is off, so that
+    other processes cannot use the memory that this one does not need.
+    """
+
     cores: float | None
     reserved: bool
 
@@ -71,27 +84,18 @@ class FullButIdle(DeviceFinding, frozen=True):
                     "dataset = dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE)",
                     "dataset = dataset.prefetch(tf.data.AUTOTUNE)",
                 ),
-                f"{_taken(self)}.",
+                self.taken,
             )
         others = " Growth would leave others what the script does not need." if self.reserved else ""
-        return Said(f"{idle}.", f"{counted} The host was not busy either.{others}", figures=f"{_taken(self)}.")
+        return Said(f"{idle}.", f"{counted} The host was not busy either.{others}", figures=self.taken)
 
 
-class ReservedUnused(DeviceFinding, frozen=True):
-    """The card is full and idle, and GPU ``working`` of the same process is busy for ``working_percent`` of the time.
-
-    The other figures are those of :class:`FullButIdle`.
-    """
-
-    key = Key.RESERVED
+class ReservedUnused(FullCard, frozen=True):
+    """The card is full and idle, and GPU ``working`` of the same process is busy for ``working_percent``."""
 
     severity = Severity.INFO
     remedies = (Action.HIDE_UNUSED_GPUS,)
 
-    used: int
-    whole: int
-    percent: float
-    span_s: float
     working: int
     working_percent: float
 
@@ -106,7 +110,7 @@ class ReservedUnused(DeviceFinding, frozen=True):
                 "# before anything else that touches the GPUs:",
                 'tf.config.set_visible_devices(gpus[:1], "GPU")',
             ),
-            f"{_taken(self)}. The utilisation was {self.percent:.0f}% here and {self.working_percent:.0f}% on GPU "
+            f"{self.taken} The utilisation was {self.percent:.0f}% here and {self.working_percent:.0f}% on GPU "
             f"{self.working}.",
         )
 
@@ -126,20 +130,13 @@ def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
         if used is None or whole is None or percent is None or _of_others(state, card, used):
             continue
         told.add(card.info.index)
-        span_s = state.now - since
+        figures = device.place, used, whole, percent, state.now - since
         if busy := _working(state, device, since):
-            yield ReservedUnused(device.place, used, whole, percent, span_s, *busy)
+            yield ReservedUnused(*figures, *busy)
             continue
         host = [cpu for t, cpu in run.busy if t >= since]
-        yield FullButIdle(
-            device.place,
-            used=used,
-            whole=whole,
-            percent=percent,
-            span_s=span_s,
-            cores=_mean(host) / 100 if host else None,
-            reserved=device.growth is False and not device.asynchronous,
-        )
+        cores = _mean(host) / 100 if host else None
+        yield FullButIdle(*figures, cores, device.growth is False and not device.asynchronous)
 
 
 def _used_if_full(card: DeviceState) -> int | None:
@@ -185,9 +182,3 @@ def _working(state: State, idle: RunDevice, since: float) -> tuple[int, float] |
         if busy and (mean := _mean(busy)) >= IDLE_PERCENT:
             return device.card.info.index, mean
     return None
-
-
-def _taken(found: FullButIdle | ReservedUnused) -> str:
-    return (
-        f"{format_bytes(found.used)} of {format_bytes(found.whole)} are taken; the average is over {found.span_s:.0f} s"
-    )

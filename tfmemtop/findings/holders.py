@@ -10,21 +10,6 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.units import counted, format_bytes, format_short, spoken
 
-_KINDS = {
-    Kind.VARIABLES: "variables",
-    Kind.GRADIENTS: "gradients",
-    Kind.OPTIMIZER: "optimizer",
-    Kind.ACTIVATIONS: "activations",
-    Kind.LOSS: "loss",
-    Kind.INPUT: "input",
-    Kind.WORKSPACE: "workspace",
-    Kind.TENSORS: "tensors",
-    Kind.XLA: "XLA",
-    Kind.ROUNDING: "rounding",
-    Kind.BEFORE: "before",
-    Kind.UNKNOWN: "unknown",
-}
-
 KINDS = {
     Kind.VARIABLES: "weights and other variables",
     Kind.OPTIMIZER: "the optimizer's slots and what it computes with",
@@ -45,15 +30,6 @@ PEAK_BY = "peak made by"
 USED_BEFORE = "in use before it"
 COST = "slowed the script by"
 """Names of a window's figures: what made its peak, what was in use before the window, how much it slowed the script."""
-
-_GROUPS = {
-    By.LAYER: "layer",
-    By.OPERATION: "operation",
-    By.KIND: "kind",
-    By.SHAPE: "shape",
-    By.LINE: "line",
-}
-
 
 UNKNOWN_TIME = "a moment"
 TITLE = "Who holds the memory"
@@ -96,12 +72,12 @@ def unread_text(damage: Damage, detail: str) -> str:
 
 def kind(of: Kind) -> str:
     """Return the name of a kind, one word."""
-    return _KINDS[of]
+    return "XLA" if of is Kind.XLA else of.value
 
 
 def group(by: By) -> str:
     """Return the name of a grouping, one word: what each row is."""
-    return _GROUPS[by]
+    return "operation" if by is By.OPERATION else by.value
 
 
 def operation(name: str) -> str:
@@ -131,7 +107,7 @@ def buffer(part: Part) -> str:
 
 def nameless(of: Kind) -> str:
     """Return the name of a row of which only the kind is known."""
-    return _NAMELESS.get(of, _KINDS[of])
+    return _NAMELESS.get(of) or kind(of)
 
 
 def unknown(lost: int, nameless: bool) -> str:
@@ -183,12 +159,12 @@ def happened(change: int, operation: str | None) -> str:
 
 def table_title(moment: str, by: By) -> str:
     """Return the title of the table."""
-    return f"{moment}, by {_GROUPS[by]}"
+    return f"{moment}, by {group(by)}"
 
 
 def changes_title(by: By) -> str:
     """Return the title of the table that compares two windows."""
-    return f"What differs at the peaks, by {_GROUPS[by]}"
+    return f"What differs at the peaks, by {group(by)}"
 
 
 def top_title(total: int, higher: int | None, age_s: float) -> str:

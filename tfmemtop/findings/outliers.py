@@ -9,7 +9,7 @@ import msgspec
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, tensor_text
-from tfmemtop.findings.remedy import Action, raise_limit
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, standing
@@ -180,14 +180,9 @@ def broadcast(request: Request) -> Cause | None:
     if operation_name(a.operation) not in _ELEMENTWISE or a.asked < max(a.in_use, 4 * largest, _LEAST):
         return None
     made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
-    return Cause(
-        Key.LIMIT_TOO_SMALL,
-        f"{request.who} broadcasts its operands{made}; no tensor before was larger than {format_bytes(largest)}.",
-        bytes=a.asked,
-        remedies=(Action.CHECK_SHAPES, raise_limit(a.limit, on_cpu=a.on_cpu)),
-        code=("difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)",),
-        evidence=_in_use(a),
-    )
+    text = f"{request.who} broadcasts its operands{made}; no tensor before was larger than {format_bytes(largest)}."
+    code = "difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)"
+    return _too_large(a, text, Action.CHECK_SHAPES, code)
 
 
 def vectorized(request: Request) -> Cause | None:
@@ -195,13 +190,8 @@ def vectorized(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or not _VECTORIZED.search(a.message):
         return None
-    return Cause(
-        Key.LIMIT_TOO_SMALL,
-        "It belongs to a Jacobian or a vectorized map, which computes all rows at once.",
-        bytes=a.asked,
-        remedies=(Action.FEWER_ROWS, raise_limit(a.limit, on_cpu=a.on_cpu)),
-        evidence=_in_use(a),
-    )
+    text = "It belongs to a Jacobian or a vectorized map, which computes all rows at once."
+    return _too_large(a, text, Action.FEWER_ROWS)
 
 
 def whole_again(request: Request) -> Cause | None:
@@ -213,18 +203,15 @@ def whole_again(request: Request) -> Cause | None:
         return None
     if operation_name(a.operation) not in _ELEMENTWISE | _OF_ONE:
         return None
-    return Cause(
-        Key.LIMIT_TOO_SMALL,
-        f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one.",
-        bytes=a.asked,
-        remedies=(Action.IN_PARTS, raise_limit(a.limit, on_cpu=a.on_cpu)),
-        evidence=_in_use(a),
-    )
+    text = f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one."
+    return _too_large(a, text, Action.IN_PARTS)
 
 
-def _in_use(a: Anatomy) -> tuple[str, ...]:
+def _too_large(a: Anatomy, text: str, remedy: Remedy, *code: str) -> Cause:
     limit = "" if a.limit is None else f"; the limit is {format_bytes(a.limit)}"
-    return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
+    in_use = () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
+    remedies = remedy, raise_limit(a.limit, on_cpu=a.on_cpu)
+    return Cause(Key.LIMIT_TOO_SMALL, text, bytes=a.asked, remedies=remedies, code=code, evidence=in_use)
 
 
 def step_larger(request: Request) -> Cause | None:
