@@ -6,7 +6,7 @@ const known = new Map<string, string>();
 
 /** The CSS variable of a layer of memory or of a kind of owner: `style.background = variable("gradients")`. */
 export function variable(key: string): string {
-    return `var(--${key.toLowerCase().replace(/[^a-z]+/g, "-")}, var(--framework))`;
+    return `var(--${key.toLowerCase().replace(/[^a-z]+/g, "-")}, var(--unknown))`;
 }
 
 /** The colour itself, for a canvas. It differs between light and dark: draw again on `onTheme`. */

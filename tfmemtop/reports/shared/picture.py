@@ -20,8 +20,10 @@ _LINE = 20  # pixels
 _COLUMNS = 120  # of the verdict
 _ROWS, _NAME, _LETTERS = 14, 300, 42  # of the table of holders: rows, pixels and characters of a name
 _GROUND, _TEXT, _QUIET, _GRID, _FAILED = "#ffffff", "#1c2330", "#5b6575", "#d5dbe3", "#c0392b"
-_LAYERS = {"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"}
-_FRAMEWORK = "#56b4e9"
+_LAYERS = {
+    **{"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"},
+    **{"jax": "#56b4e9", "pytorch": "#d55e00", "cupy": "#0072b2", "rmm": "#cc79a7"},
+}
 _CODE = re.compile("`([^`]+)`")
 _KINDS = {
     Kind.VARIABLES: "#0072b2",
@@ -107,7 +109,7 @@ def _graph(place: PagePlace, session: PageSession, run: PageRun | None) -> Itera
         path = [f"M{_LEFT} {base}"]
         for x, ends in columns.items():
             path.append(f"H{_LEFT + x}V{base - _HEIGHT * ends[number] / highest:.1f}")
-        yield f'<path d="{"".join(path)}H{_LEFT + wide}V{base}Z" fill="{_LAYERS.get(layer.key, _FRAMEWORK)}"/>'
+        yield f'<path d="{"".join(path)}H{_LEFT + wide}V{base}Z" fill="{_LAYERS[layer.key]}"/>'
     for failed in run.failures if run else ():
         x = _LEFT + failed / span * wide
         yield f'<path d="M{x:.1f} {_LINE}V{base}" stroke="{_FAILED}" stroke-width="2"/>'
@@ -115,7 +117,7 @@ def _graph(place: PagePlace, session: PageSession, run: PageRun | None) -> Itera
         x = _LEFT + wide * part / 4
         anchor = "start" if part == 0 else "end" if part == 4 else "middle"
         yield _label(x, base + 16, format_duration(span * part / 4), anchor=anchor, colour=_QUIET)
-    yield from _legend(_LEFT, base + 26, [(_LAYERS.get(layer.key, _FRAMEWORK), layer.name) for layer in place.layers])
+    yield from _legend(_LEFT, base + 26, [(_LAYERS[layer.key], layer.name) for layer in place.layers])
 
 
 def _grid_step(highest: int) -> int:
