@@ -69,7 +69,9 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     large = outlier(Request(a, stock, hooked, t))
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
-    if trend is not None and _was_fuller(a, trend) and (cut := fragmented(a)) is not None:
+    # If the pool held much more before, what it keeps now is not why there is no room.
+    was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
+    if was_fuller and (cut := fragmented(a)) is not None:
         return _between(cut, stock)
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
@@ -175,11 +177,6 @@ def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:
         return False
     alike = [part.operation for part in stock.parts if part.shape == shape and not part.python_name]
     return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)
-
-
-def _was_fuller(a: Anatomy, trend: Trend) -> bool:
-    """Return whether the pool held much more before: then what it keeps now is not why there is no room."""
-    return a.in_use is not None and a.in_use <= _FULLER * trend.peak
 
 
 def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause | None:

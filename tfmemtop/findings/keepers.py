@@ -295,7 +295,8 @@ def constants_captured(scene: Scene) -> Cause | None:
 
     Keras makes its own anew for each model. There the models are the cause.
     """
-    functions = (one.function for one in scene.hooked.steps.courses.values() if not _of_keras(one.function.file))
+    functions = (one.function for one in scene.hooked.steps.courses.values())
+    functions = (one for one in functions if "keras" not in PurePath(one.file).parts)
     made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
     if made is None or max(made.anew, made.traces) < _TRACED:
         return None
@@ -320,10 +321,6 @@ def constants_captured(scene: Scene) -> Cause | None:
             *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
         ),
     )
-
-
-def _of_keras(file: str) -> bool:
-    return "keras" in PurePath(file).parts
 
 
 def dataset_buffer(scene: Scene) -> Cause | None:

@@ -157,7 +157,8 @@ def _rivals(state: State, device: RunDevice, card: DeviceState) -> Iterator[TwoR
         other = state.processes.get(share.pid)
         if share.pid == device.pid or other is None or share.used is None:
             continue
-        same_run, script, growth = _of_one_run(mine, other), _common_script(mine, other), _growth(other)
+        same_run = bool(mine.hooked and other.hooked and mine.seen.run == other.seen.run)
+        script, growth = _common_script(mine, other), _growth(other)
         if (same_run or script) and not growth and held.used + share.used >= whole * FULL_SHARE:
             yield TwoReserveCard(
                 Place(card.info.index),
@@ -173,10 +174,6 @@ def _growth(process: ProcessState) -> bool | None:
     hooked = process.hooked
     growths = [effective.growth for name, effective in hooked.effective.items() if "GPU" in name] if hooked else []
     return None if not growths or None in growths else any(growths)
-
-
-def _of_one_run(mine: ProcessState, other: ProcessState) -> bool:
-    return bool(mine.hooked and other.hooked and mine.seen.run == other.seen.run)
 
 
 def _common_script(mine: ProcessState, other: ProcessState) -> str:

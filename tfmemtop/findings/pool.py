@@ -140,7 +140,7 @@ def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
     """Find growing pools of which a large part was in use once, and has not been for a while."""
     for device in run_devices(state):
         reading, trend, peak = device.reading, device.trend, device.peak
-        if not _grows(device) or reading is None or reading.pool is None or peak is None:
+        if not device.growth or device.asynchronous or reading is None or reading.pool is None or peak is None:
             continue
         if trend is None or not trend.long.windows:
             continue
@@ -161,7 +161,3 @@ def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
                 span_s=span_s,
                 ended=device.hooked.ended,
             )
-
-
-def _grows(device: RunDevice) -> bool:
-    return bool(device.growth) and not device.asynchronous

@@ -8,7 +8,7 @@ import msgspec
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.out_of_memory import failures
-from tfmemtop.findings.run_devices import hooked_of_run
+from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind
 from tfmemtop.limits import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.settings import Growth, Settings
 from tfmemtop.state import State
@@ -54,7 +54,7 @@ def suggested_limit(state: State, run: RunState | None = None, growth: Growth | 
     needed at least, and later ones may need any amount more.
     """
     run = run or state.run
-    if run is None or _asynchronous(run):
+    if run is None or pool_kind(run) is PoolKind.CUDA:
         return None
     if run.failed or run.out_of_memory or (run is state.run and (leaks(state) or failures(state))):
         return None
@@ -87,10 +87,6 @@ def suggested_limits(state: State, settings: Settings, argv: Sequence[str]) -> l
     found = [one for one in found if one.size > too_low]
     # On a machine with GPUs, the limit of the next run applies to the GPUs, not to the CPU pool.
     return [one.under(settings.growth) for one in found if one.on_gpu or not state.devices]
-
-
-def _asynchronous(run: RunState) -> bool:
-    return any(effective.allocator == "cuda_malloc_async" for effective in run.effective.values())
 
 
 def _limited(run: RunState) -> list[str]:

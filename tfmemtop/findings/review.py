@@ -217,16 +217,14 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
     failed = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
-    def included(finding: Finding) -> bool:
+    def left_out(finding: Finding) -> bool:
         """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
+        if finding.aside or (isinstance(finding, Noticed) and not finding.of_state):
+            return True
         if isinstance(finding, NoRoom):
             return (finding.anatomy.pid, finding.anatomy.device) in pools
         devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}
         return isinstance(finding, TightLimit | Leak) and finding.place.device in devices
 
-    found = [held for held in seen.held if not _aside(held.finding) and not included(held.finding)]
+    found = [held for held in seen.held if not left_out(held.finding)]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))
-
-
-def _aside(finding: Finding) -> bool:
-    return finding.aside or (isinstance(finding, Noticed) and not finding.of_state)

@@ -69,15 +69,19 @@ def asked_too_late(state: State) -> Iterator[AskedTooLate]:
     A call for growth does not count if growth is as it requests all the same.
     """
     for pid, hooked in hooked_of_run(state):
-        late = (r for r in hooked.requested if r.error and CALLED_TOO_LATE in r.error and not _growth_is_so(hooked, r))
-        for request in late:
-            yield AskedTooLate(pid, request, devices_made_at(hooked))
-            break  # the details of the process list all such calls
+        if late := next(_failed_calls(hooked, late=True), None):
+            yield AskedTooLate(pid, late, devices_made_at(hooked))  # the process's details list all such calls
 
 
-def _growth_is_so(hooked: Hooked, request: events.Requested) -> bool:
-    """Return whether growth is on all GPUs as in *request*, since the user or the environment set it."""
-    return request.growth is not None and _growths(hooked) == {request.growth}
+def _failed_calls(hooked: Hooked, *, late: bool) -> Iterator[events.Requested]:
+    """Yield the calls that raised an error, because they came too *late* or for another reason.
+
+    A call for growth is left out if growth is as it requests all the same, by the user or the environment.
+    """
+    for request in hooked.requested:
+        as_asked = request.growth is not None and _growths(hooked) == {request.growth}
+        if request.error and (CALLED_TOO_LATE in request.error) is late and not as_asked:
+            yield request
 
 
 def _growths(hooked: Hooked) -> set[bool | None]:
@@ -165,13 +169,8 @@ class CallRefused(Finding, frozen=True):
 def refused(state: State) -> Iterator[CallRefused]:
     """Find in each process the first call that raised an error for a reason other than coming too late."""
     for _, hooked in hooked_of_run(state):
-        for request in hooked.requested:
-            if not request.error or CALLED_TOO_LATE in request.error:
-                continue
-            if request.growth and _growths(hooked) == {True}:
-                continue
+        if request := next(_failed_calls(hooked, late=False), None):
             yield CallRefused(request)
-            break
 
 
 class GrowthDiffers(Finding, frozen=True):

@@ -27,11 +27,6 @@ def name(part: MemoryPart) -> str:
     return _NAMES.get(part, part.value)
 
 
-def kind_name(kind: str) -> str:
-    """Return the name of a census's kind: ``live tensors``, ``optimizer``."""
-    return "live tensors" if kind == TENSORS else kind
-
-
 def figure(part: MemorySlice) -> str:
     """Return the size as text: ``417.2 MiB``, or ``~520.0 MiB`` where it rests on a usual figure."""
     return ("" if part.exact else "~") + format_bytes(part.size)
@@ -74,7 +69,8 @@ def notes(found: Breakdown) -> Iterator[str]:
 
 def counted_kinds(held: Holdings) -> str:
     """Return the line about a last census that counted more than is in use."""
-    kinds = ", ".join(f"{kind_name(kind)} {format_bytes(size)}" for kind, size in held.kinds)
+    names = {TENSORS: _NAMES[MemoryPart.TENSORS]}
+    kinds = ", ".join(f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in held.kinds)
     return (
         f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "
         "freed since, or counted more than once"

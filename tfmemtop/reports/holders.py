@@ -1,7 +1,8 @@
 """The report on the holders of a pool's memory at the peak of a step, as text and as JSON. Pure."""
 
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tfmemtop.events import Closed, Holders, Opened
@@ -27,7 +28,7 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
         rows.append(("unknown", "", *_size(found.unknown, found.total), ""))
-    when = "at the peak" if at is None else f"at {_seconds(one, found):.3f} s"
+    when = "at the peak" if at is None else f"at {seconds_of(one.window, found.at):.3f} s"
     rows.append((f"in use {when}", "", *_size(found.total, found.total), ""))
     head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
     told = [higher(one), not_known(found, one), rounding(found)]
@@ -68,7 +69,7 @@ def to_json(one: Chosen, by: By, at: int | None = None) -> dict[str, Any]:
     return {
         "device": one.device,
         "peak" if at is None else "in_use": found.total,
-        "at": round(_seconds(one, found), 6),
+        "at": round(seconds_of(one.window, found.at), 6),
         "rows": [
             {"name": row_name(row, by), "kind": row.kind.value, "bytes": row.bytes, "count": row.count}
             for row in found.holders
@@ -77,10 +78,10 @@ def to_json(one: Chosen, by: By, at: int | None = None) -> dict[str, Any]:
     }
 
 
-def _seconds(one: Chosen, found: Standing) -> float:
-    """Return the moment of *found* in seconds of the session."""
-    times = times_us(one.window)
-    return one.window.began + (times[found.at] / 1e6 if 0 <= found.at < len(times) else 0.0)
+def seconds_of(window: Holders, at: int) -> float:
+    """Return the moment after event *at* of a *window* in seconds of the session."""
+    times = times_us(window)
+    return window.began + (times[at] / 1e6 if 0 <= at < len(times) else 0.0)
 
 
 def end_of_name(name: str, most: int) -> str:
@@ -98,11 +99,16 @@ _NOTEWORTHY = 0.1  # a share of a row
 
 def kinds(row: Holder) -> str:
     """Return the kinds that make up a tenth of a row or more, the largest first: ``optimizer, variables``."""
-    sizes: dict[Kind, int] = {}
-    for part in row.parts:
-        sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
-    told = sorted((-size, kind(of)) for of, size in sizes.items() if size >= _NOTEWORTHY * row.bytes)
-    return ", ".join(name for _, name in told)
+    return ", ".join(kind(of) for of, size in _by_kind([row]) if size >= _NOTEWORTHY * row.bytes)
+
+
+def _by_kind(rows: Iterable[Holder]) -> list[tuple[Kind, int]]:
+    """Return the bytes of each kind in *rows*, the largest first."""
+    sizes: Counter[Kind] = Counter()
+    for row in rows:
+        for part in row.parts:
+            sizes[part.kind] += part.bytes
+    return sorted(sizes.items(), key=lambda one: (-one[1], kind(one[0])))
 
 
 def row_name(row: Holder, by: By) -> str:
@@ -198,9 +204,5 @@ WHO_HOLDS = "Who holds it"
 
 def by_kind(found: Standing) -> str:
     """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
-    sizes: dict[Kind, int] = {}
-    for row in found.holders:
-        for part in row.parts:
-            sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
-    told = sorted(((size, of) for of, size in sizes.items() if size >= 0.01 * found.total), key=lambda one: -one[0])
-    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for size, of in told)
+    told = ((of, size) for of, size in _by_kind(found.holders) if size >= 0.01 * found.total)
+    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for of, size in told)

@@ -89,7 +89,7 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
             groups.append((one, [one.rank]))
         else:
             alike.append(one.rank)
-    lines = [_sentence(laid, one, ranks) for one, ranks in groups]
+    lines = [sentence(f"{_names(laid, ranks)}{_says(one, laid, len(ranks) > 1)}.") for one, ranks in groups]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
     if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
@@ -99,10 +99,6 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
     if missing:
         lines.append(f"Not among these recordings: {_numbers(missing)}.")
     return lines
-
-
-def _sentence(laid: Laid, one: Differs, ranks: Sequence[int]) -> str:
-    return sentence(f"{_names(laid, ranks)}{_says(one, laid, len(ranks) > 1)}.")
 
 
 def rank_name(rank: Rank) -> str:

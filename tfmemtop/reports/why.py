@@ -46,8 +46,8 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     found = verdict(seen)
     assert found is not None
     parts: list[list[str]] = [_wrap(found.text), [*_about(seen, path)]]
-    if told := _evidence(found):
-        parts.append(told)
+    if evidence := " ".join(filter(None, found.evidence)):
+        parts.append(_wrap(evidence)[:EVIDENCE_LINES])
     parts += _to_do(seen, found)
     told = [line for each in answers(seen) for line in _wrap(each.line, f"{each.question.title:<{_TITLES}}")]
     parts.append(told or _wrap(_WITHOUT_TENSORFLOW))
@@ -56,12 +56,6 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     else:
         parts.append([f"More: tfmemtop why --long {pasted([path], WIDTH)[0]}"])
     return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
-
-
-def _evidence(found: Cause) -> list[str]:
-    """Return the sentences that the verdict rests on, in at most three lines."""
-    text = " ".join(each for each in found.evidence if each)
-    return _wrap(text)[:EVIDENCE_LINES] if text else []
 
 
 def _to_do(seen: RunReview, found: Cause) -> Iterator[list[str]]:

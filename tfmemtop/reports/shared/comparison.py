@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfmemtop.findings.holders import holder
 from tfmemtop.findings.ranks import differences as differences_of_ranks
 from tfmemtop.findings.ranks import missing
-from tfmemtop.reports.comparison_text import Alike, changed, differences, name, rows, sentences
+from tfmemtop.reports.comparison_text import changed, differences, name, rows, sentences
 from tfmemtop.reports.ranks import HEADINGS, cells, heading
 from tfmemtop.reports.ranks import sentences as sentences_on_ranks
 from tfmemtop.reports.shared.data import PageComparison, PageDifference, PageRow
@@ -52,8 +52,5 @@ def _differences(holders: Sequence[Listed]) -> list[PageDifference]:
     found = {one: [of_one.get(one, 0) for of_one in sizes] for one in {alike for of_one in sizes for alike in of_one}}
     apart = {one: max(values) - min(values) for one, values in found.items()}
     largest = sorted((one for one in found if apart[one]), key=lambda one: (-apart[one], one.text))[:_DIFFERENCES]
-    return [PageDifference(name=_name(one), values=[*found[one]]) for one in largest]
-
-
-def _name(one: Alike) -> str:
-    return holder("", one.kind) + (f": {one.text}" if one.shape is not None else "")
+    names = {one: holder("", one.kind) + (f": {one.text}" if one.shape is not None else "") for one in largest}
+    return [PageDifference(name=names[one], values=[*found[one]]) for one in largest]
