@@ -6,44 +6,30 @@ Text in ASCII is drawn here in runs, which is ten times as fast as drawing it ch
 
 import unicodedata
 from collections import deque
-from collections.abc import Iterator
-from functools import lru_cache, partial
-from itertools import groupby, islice
-from operator import itemgetter
+from functools import partial
+from itertools import islice
 from typing import Any
 
-from pyte import modes, screens
+from pyte import modes
 from pyte.charsets import LAT1_MAP
-from pyte.screens import Char, Margins, Screen
+from pyte.screens import Margins, Screen
 from pyte.streams import Stream
-from rich.cells import cell_len
-from rich.color import Color, ColorParseError
-from rich.segment import Segment
-from rich.style import Style
 
-from tfmemtop.ui.draw.lines import Line, width_of, word_edges
+from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.terminal.cells import LONGEST, between_words, cell, crop, render, width
 
 HISTORY_LINES = 5000
 _RECENT = 200  # rows that can come back from the history when the screen grows
 _MARKS = 8  # code points in one cell
-_LONGEST = 20  # rows of a line that is broken between words
 _SMALLEST = 2  # columns, so that a wide character fits
 _ALTERNATE = {47, 1047, 1049}
 _CURSOR_MODES = {1048, 1049}
 _COLUMNS_132 = 3
 _CURSOR_KEYS, _PASTE = 1 << 5, 2004 << 5  # pyte stores private modes shifted by 5 bits
-_BLANK = Char(" ")
 
 # What pyte raises at parameters that it does not expect: a wrong number of them, an unknown way to erase
 # (a local variable is never set), origin mode without margins.
 _REFUSED = (TypeError, ValueError, LookupError, NameError, AssertionError)
-
-_width = lru_cache(maxsize=4096)(cell_len)
-screens.wcwidth = _width  # Textual's widths, so that it draws lines with the width that they have here
-
-
-class _GoesOn(list[Segment]):
-    """A row whose text goes on in the next one: there was no more room in it."""
 
 
 class _Forgiving:
@@ -180,14 +166,14 @@ class TerminalScreen(Screen):  # type: ignore[misc]
 
     def _part(self, first: int, count: int) -> list[Line]:
         """Return *count* lines from the one with the index *first*: of the history, then of the screen."""
-        above = min(first, _LONGEST)  # a line may have begun above, and may end below
-        begin, end = first - above, first + count + _LONGEST
+        above = min(first, LONGEST)  # a line may have begun above, and may end below
+        begin, end = first - above, first + count + LONGEST
         lines = list(islice(self._history, begin, end))
         start = max(0, begin - len(self._history))
         lines += self._rendered()[start : max(start, start + end - begin - len(lines))]
-        lines = [_crop(line, self.columns) for line in lines]
+        lines = [crop(line, self.columns) for line in lines]
         if self._main is None:
-            lines = list(_between_words(lines, self.columns, len(self._history) + self.cursor.y - begin))
+            lines = list(between_words(lines, self.columns, len(self._history) + self.cursor.y - begin))
         return lines[above : above + count]
 
     def _used(self) -> int:
@@ -202,7 +188,7 @@ class TerminalScreen(Screen):  # type: ignore[misc]
             self.dirty.update(range(self.lines))
         for y in self.dirty:
             if y < self.lines:
-                self._drawn[y] = _render(self.buffer.get(y, {}))
+                self._drawn[y] = render(self.buffer.get(y, {}))
         self.dirty.clear()
         return self._drawn
 
@@ -221,7 +207,7 @@ class TerminalScreen(Screen):  # type: ignore[misc]
             self._draw_run(data)
             return
         for character in data:
-            cells = _width(character)
+            cells = width(character)
             if cells == 2 and self.cursor.x == self.columns - 1 and modes.DECAWM in self.mode:
                 self.cursor.x = self.columns  # pyte then begins a new line before it draws
             if cells:
@@ -234,12 +220,12 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         row, x = self.buffer[self.cursor.y], self.cursor.x - 1
         before = row[x] if row[x].data else row[x - 1]
         marked = unicodedata.normalize("NFC", before.data + character)
-        if x >= 0 and len(marked) <= _MARKS and _width(marked) == _width(before.data):
+        if x >= 0 and len(marked) <= _MARKS and width(marked) == width(before.data):
             row[x if row[x].data else x - 1] = before._replace(data=marked)
             self.dirty.add(self.cursor.y)
 
     def _draw_run(self, data: str) -> None:
-        cell, cursor = partial(_cell, self.cursor.attrs), self.cursor
+        draw, cursor = partial(cell, self.cursor.attrs), self.cursor
         while data:
             if cursor.x >= self.columns:
                 if modes.DECAWM in self.mode:
@@ -253,7 +239,7 @@ class TerminalScreen(Screen):  # type: ignore[misc]
             piece, data = data[: self.columns - cursor.x], data[self.columns - cursor.x :]
             row = self.buffer[cursor.y]
             row.goes_on = False
-            row.update(zip(range(cursor.x, cursor.x + len(piece)), map(cell, piece), strict=True))
+            row.update(zip(range(cursor.x, cursor.x + len(piece)), map(draw, piece), strict=True))
             self.dirty.add(cursor.y)
             cursor.x += len(piece)
 
@@ -333,99 +319,6 @@ class TerminalScreen(Screen):  # type: ignore[misc]
 
     def _push(self, row: Any) -> None:
         """Put a row of the screen at the end of the history."""
-        self._history.append(_render(row))
+        self._history.append(render(row))
         self._recent.append(row)
         self.scrolled_off += 1
-
-
-# Cells and lines.
-
-
-@lru_cache(maxsize=4096)
-def _cell(attributes: Char, character: str) -> Char:
-    cell: Char = attributes._replace(data=character)
-    return cell
-
-
-def _render(row: dict[int, Char]) -> Line:
-    """Return a row of cells as segments, without the blanks at its end."""
-    if not row:
-        return []
-    cells = list(map(row.__getitem__, range(max(row) + 1)))  # a missing cell is pyte's default
-    while cells and cells[-1] == _BLANK:
-        cells.pop()
-    text = "".join(cell.data for cell in cells)
-    if not (text.isascii() and len(text) == len(cells)):
-        cells = _repaired(cells)
-    line: Line = []
-    for attributes, run in groupby(cells, itemgetter(slice(1, None))):
-        characters, look = [cell.data for cell in run], _style(attributes)
-        text = "".join(characters)
-        # Characters that join into one (flags, families) were written into a cell each, and stay apart.
-        apart = not text.isascii() and cell_len(text) != len(characters)
-        line += [Segment(character, look) for character in characters if character] if apart else [Segment(text, look)]
-    return _GoesOn(line) if getattr(row, "goes_on", False) else line
-
-
-def _between_words(lines: list[Line], columns: int, cursor: int) -> Iterator[Line]:
-    """Yield *lines*; where a text goes on in further rows, they are broken between words, if they stay as many.
-
-    The rows around number *cursor* are left as they are: the program may still write them.
-    """
-    begin = 0
-    for at, line in enumerate(lines, 1):
-        if at < len(lines) and isinstance(line, _GoesOn) and width_of(line) == columns:
-            continue
-        rows = lines[begin:at]
-        joined = [segment for row in rows for segment in row]
-        edges = word_edges(joined, columns) if 1 < len(rows) <= _LONGEST and not begin <= cursor < at else []
-        yield from map(list, Segment.divide(joined, edges)) if len(edges) == len(rows) else rows
-        begin = at
-
-
-def _repaired(cells: list[Char]) -> list[Char]:
-    """Return *cells* with a blank for each half of a wide character whose other half has been overwritten."""
-    result = list(cells)
-    for x, cell in enumerate(cells):
-        if cell.data == "":
-            if x == 0 or _width(cells[x - 1].data) != 2:
-                result[x] = cell._replace(data=" ")
-        elif _width(cell.data) == 2 and (x + 1 == len(cells) or cells[x + 1].data != ""):
-            result[x] = cell._replace(data=" ")
-    return result
-
-
-def _crop(line: Line, columns: int) -> Line:
-    """Return *line*, cut to at most *columns* cells."""
-    if sum(segment.cell_length for segment in line) <= columns:
-        return line
-    return Segment.adjust_line_length(line, columns, pad=False)
-
-
-@lru_cache(maxsize=4096)
-def _style(attributes: tuple[Any, ...]) -> Style:
-    """Return the style for a cell's *attributes*, which are in pyte's order."""
-    fg, bg, bold, italics, underscore, strikethrough, reverse, _ = attributes
-    return Style(
-        color=_colour(fg),
-        bgcolor=_colour(bg),
-        bold=bold or None,
-        italic=italics or None,
-        underline=underscore or None,
-        strike=strikethrough or None,
-        reverse=reverse or None,
-    )
-
-
-def _colour(name: str) -> Color | None:
-    if name == "default":
-        return None
-    bright = name.startswith(("bright", "bfight"))  # the latter in pyte up to 0.8.2
-    base = name[6:] if bright else name
-    base = "yellow" if base == "brown" else base
-    for known in (f"bright_{base}" if bright else base, f"#{base}"):
-        try:
-            return Color.parse(known)
-        except ColorParseError:
-            pass
-    return None
