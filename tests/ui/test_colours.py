@@ -58,7 +58,7 @@ async def test_no_colour_is_one_that_a_terminal_may_have_as_its_background() -> 
     app = screen("h200-settings", 44.0)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
-        app.main.action_toggle_output()  # hide the output: the script's text has colours of its own
+        app.main.action_toggle_panel("output")  # hide the output: the script's text has colours of its own
         app.redraw()
         shown = set()
         for name, keys in SCREENS.items():
@@ -93,7 +93,7 @@ async def test_memory_that_ran_out_is_told_in_readable_colours() -> None:
     app = screen("cpu-oom", 39.0, UiOptions())
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.pause()
-        app.main.action_toggle_output()
+        app.main.action_toggle_panel("output")
         app.redraw()
         await pilot.pause()
         assert RED in drawn_in(app) and drawn_in(app) <= READABLE_ON_BOTH

@@ -27,9 +27,6 @@ from tfmemtop.cluster.watch import Asking, no_answer, nothing_of
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short
 
-_LARGEST_SECRET = 16_384
-
-
 _FOR_SERVER = "for the server"
 
 
@@ -104,8 +101,7 @@ def _secret(path: Path) -> str:
         Refusal: the file cannot be read, is not text, or its first line is empty.
     """
     try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_SECRET).decode()
+        text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
         raise Refusal(f"{path} cannot be read: {reason}") from None

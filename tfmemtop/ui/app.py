@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 class News:
-    """Finds the runs that ended by themselves, and the first out-of-memory error of each run; each is returned once."""
+    """Tells of the runs that ended by themselves, and of the first out-of-memory error of each run; each once."""
 
     def __init__(self) -> None:
         self._ran_out_in: int | None = None
         self._present = False
 
-    def of(self, batch: Iterable[Event], state: State) -> Iterator[OutOfMemory | RunState]:
-        """Return the news in *batch*: out-of-memory errors, and runs that have ended.
+    def of(self, batch: Iterable[Event], state: State) -> Iterator[str]:
+        """Return the alerts for the news in *batch*: out-of-memory errors, and runs that have ended.
 
         *state* contains the events of *batch* already. A run that was ended from a screen is not news, and nothing
         that happened before this screen was attached is.
@@ -63,14 +63,9 @@ class News:
                 continue
             elif isinstance(event, OutOfMemory) and self._ran_out_in != run.run:
                 self._ran_out_in = run.run
-                yield event
+                yield ran_out(event)
             elif isinstance(event, RunEnd) and event.run == run.run and run.stopping is None:
-                yield run
-
-
-def alert(news: OutOfMemory | RunState) -> str:
-    """Return the alert for *news*: :func:`ran_out` or :func:`ended`."""
-    return ran_out(news) if isinstance(news, OutOfMemory) else ended(news)
+                yield ended(run)
 
 
 def ended(run: RunState) -> str:
@@ -179,7 +174,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         """Ring the terminal's bell and notify the user, if *batch* contains news."""
         told = list(self._news.of(batch, self.state)) if self._news else []
         if told and isinstance(self._driver, TerminalDriver):
-            self._driver.alert("tfmemtop", safe("; ".join(map(alert, told))))
+            self._driver.alert("tfmemtop", safe("; ".join(told)))
 
     def _draw(self) -> None:
         if not self.session.frozen and self.state.session is not None:

@@ -23,6 +23,7 @@ from tfmemtop.state.holders import By, Part, StepSlice
 from tfmemtop.state.lifetimes import Lifetimes, lifetimes
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.ui.screens.full_screen import beside
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -254,8 +255,7 @@ class HoldersChoice:
     def other_pool(self, step: int) -> None:
         """Show the next pool (+1) or the one before (-1)."""
         if known := pools_with_holders(self.state):
-            at = known.index(self.key) if self.key in known else 0
-            self._look_at(known[(at + step) % len(known)])
+            self._look_at(beside(known, self.key, step))
 
     def _look_at(self, key: PoolKey | None) -> None:
         self.key = key

@@ -197,21 +197,14 @@ class MainScreen(Drawn, Screen[None]):
     def action_holders(self) -> None:
         self.post_message(PoolWanted(self._pool(), holders=True))
 
-    def action_toggle_output(self) -> None:
-        self._toggle("output")
-
-    def action_toggle_allocators(self) -> None:
-        self._toggle("allocators")
-
-    def _toggle(self, name: str) -> None:
+    def action_toggle_panel(self, name: str) -> None:
+        """Show or hide the panel *name*, ``output`` or ``allocators``."""
         self._shown[name] = not self._shown[name]
         self.post_message(Changed())
 
-    def action_span(self, step: int) -> None:
-        self.devices.cycle_span(step)
-
-    def action_whole(self) -> None:
-        self.devices.toggle_whole()
+    def action_part(self, name: str, method: str, *arguments: int) -> None:
+        """Call *method* of the panel *name*."""
+        getattr(getattr(self, name), method)(*arguments)
 
     def action_choose_moment(self) -> None:
         if self.devices.focusable:
@@ -227,15 +220,6 @@ class MainScreen(Drawn, Screen[None]):
         moment = self.devices.moment
         column = None if moment.t is None else moment.column
         self.post_message(PoolWanted(self._pool(), holders=True, column=column))
-
-    def action_steps(self) -> None:
-        self.devices.toggle_steps()
-
-    def action_scale(self) -> None:
-        self.devices.next_scale()
-
-    def action_filter(self) -> None:
-        self.table.action_filter()
 
 
 def _order(choices: Choices) -> Order:
