@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from enum import Enum, auto
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 from rich.segment import Segment
@@ -13,7 +11,7 @@ from rich.style import Style
 from tfmemtop.safe import safe
 from tfmemtop.state.process_rows import ProcessRow
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting, side_by_side
-from tfmemtop.ui.draw.lines import Line
+from tfmemtop.ui.draw.lines import Line, segments
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import format_duration, format_short
@@ -200,5 +198,10 @@ def _merged(parts: Sequence[tuple[str, Style]], over: Style | None) -> Line:
     """Return segments of *parts*, joining neighbours of one style; all in the style *over* if there is one."""
     if over is not None:
         return [Segment("".join(text for text, _ in parts), over)]
-    runs = groupby(filter(itemgetter(0), parts), itemgetter(1))
-    return [Segment("".join(text for text, _ in run), style) for style, run in runs]
+    merged: list[tuple[str, Style]] = []
+    for text, style in parts:
+        if merged and merged[-1][1] is style:  # to compare two styles by value takes as long as to draw the row
+            merged[-1] = merged[-1][0] + text, style
+        elif text:
+            merged.append((text, style))
+    return segments(merged)
