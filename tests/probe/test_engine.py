@@ -1,13 +1,22 @@
 """From a typed command to figures of the pool: the engine has the probe built and sends it to the hook."""
 
+import asyncio
 import os
+import resource
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, Compiler, speaker
+from tfmemtop.engine.sources.hooks import Hooks
+from tfmemtop.engine.sources.probes import Probes
+from tfmemtop.engine.stream.folders import listen
+from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
     Hook,
@@ -23,6 +32,7 @@ from tfmemtop.events import (
     Process,
     RunEnd,
     Stop,
+    Unbuildable,
 )
 from tfmemtop.events.recording import read
 from tfmemtop.findings.probe import probe_text
@@ -109,3 +119,37 @@ async def test_a_build_is_told_and_waited_for_by_nobody(
     assert "Tensor has no data" in lost.detail
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0
+
+
+async def test_a_build_that_could_not_be_started_is_told_and_tried_again(tmp_path: Path) -> None:
+    stream, told = Stream(), asyncio.Queue[Probe]()
+    with closing(listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET)) as listener:
+        probes = Probes(stream, Hooks(stream, listener), set())
+        probes.begin()
+        stream.listen(lambda event: told.put_nowait(event) if isinstance(event, Probe) else None)
+        with closing(probes):
+            with no_more_files():
+                stream.publish(_hook(os.getpid()))
+                first = await asyncio.wait_for(told.get(), PATIENCE_S)
+            assert probe_text(first) == "the probe could not be built: Too many open files"
+            stream.publish(_hook(os.getppid()))
+            while (second := await asyncio.wait_for(told.get(), PATIENCE_S)).state is ProbeState.BUILDING:
+                pass
+            assert second.unbuilt is not None and second.unbuilt.why is Unbuildable.NO_FRAMEWORK
+
+
+def _hook(pid: int) -> Hook:
+    return Hook(t=0.0, pid=pid, ppid=1, argv=[], python="3.12", executable="python", tensorflow_path="/nowhere")
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """During the ``with`` block, this process can open no file, and so start no process."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

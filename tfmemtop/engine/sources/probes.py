@@ -93,7 +93,11 @@ class Probes(Source):
     async def _build(self, folder: str, product: str) -> _Outcome:
         """Build *product* for the TensorFlow in *folder*."""
         command = boot.command("tfmemtop.probe.build", folder, product)
-        output = await helper_output(command, _BUILD_S, self._sessions, outlives=True)
+        try:
+            output = await helper_output(command, _BUILD_S, self._sessions, outlives=True)
+        except OSError as error:
+            del self._builds[folder, product]  # for the next process, it is tried again
+            return _failed(ProbeNote.NOT_BUILT, detail=error.strerror or str(error))
         return _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
 
     def _say_building(self, pid: int) -> None:
