@@ -71,6 +71,7 @@ def test_a_convolution_holds_its_output_weights_and_slots(name: str) -> None:
         for block in range(1, BLOCKS[stage] + 1):
             weights = (inner * outer + outer) * FLOAT
             row = rows[f"conv{stage}_block{block}_3_conv"]
+            assert row.kind is Kind.ACTIVATIONS
             # The temporary copies for other orders of dimensions are as small as the weights.
             assert (
                 output + 3 * variables_known(name) * weights <= row.bytes + MIB // 8

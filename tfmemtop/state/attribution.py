@@ -158,7 +158,7 @@ class Attribution:
             if value.size and value.first <= cluster.peak_at <= value.last:
                 match = _XLA_SHAPE.match(value.shape)
                 shape = tuple(int(side) for side in match[2].split(",") if side) if match else None
-                kind, layer = self._kind(value.operation, "") if value.operation else (Kind.XLA, "")
+                kind, layer = self._kind(value.operation, "xla") if value.operation else (Kind.XLA, "")
                 file = self._file(value.file)
                 line = events.OperationLine(value.operation, file, value.line, "") if file else None
                 operation, dtype = value.operation or value.instruction, match[1] if match else ""
