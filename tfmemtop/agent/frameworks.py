@@ -2,8 +2,7 @@
 
 import sys
 from time import monotonic, thread_time
-from types import ModuleType
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .collector import MUCH, Collector
 from .cupy import CUPY
@@ -14,6 +13,9 @@ from .jax import JAX
 from .messenger import Messenger
 from .pytorch import PYTORCH
 from .rmm import RMM
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 READERS = (JAX, PYTORCH, CUPY, RMM)
 
