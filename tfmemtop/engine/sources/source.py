@@ -6,7 +6,7 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -82,9 +82,10 @@ async def helper_output(
     sessions.add(process.pid)
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, process.stdout)
     try:
-        return await asyncio.wait_for(reader.readexactly(_LARGEST), limit_s)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, process.stdout)
+        with closing(transport):
+            return await asyncio.wait_for(reader.readexactly(_LARGEST), limit_s)
     except asyncio.IncompleteReadError as ended:
         return ended.partial
     except (asyncio.TimeoutError, asyncio.CancelledError) as error:
@@ -95,8 +96,6 @@ async def helper_output(
         if late:
             return None
         raise
-    finally:
-        transport.close()
 
 
 def read_beginning(folder: Path, name: str, size: int) -> bytes:
