@@ -11,7 +11,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.frameworks import CardShared, JaxPreallocated, OtherPools
-from tfmemtop.findings.judgement import JudgedAtTheEnd, judged
+from tfmemtop.findings.judgement import Judged, judged
 from tfmemtop.findings.missing import no_map, no_window
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review
@@ -112,7 +112,7 @@ def test_an_error_that_the_script_survived_or_another_one_is_no_verdict() -> Non
     assert FrameworkFailed not in found(begin(), printed, events.RunEnd(t=40.0, run=1, exit_code=0, signal=None))
     after = found(begin(), printed, raised("no such file", "ValueError"), FAILED)
     assert FrameworkFailed not in after
-    assert after[JudgedAtTheEnd].cause.key is Key.NOT_MEMORY
+    assert after[Judged].cause.key is Key.NOT_MEMORY
 
 
 # What frameworks take of a card. The card of these streams has 140 GiB.

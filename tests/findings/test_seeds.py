@@ -13,7 +13,7 @@ from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard
 from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Finding
-from tfmemtop.findings.judgement import JudgedAtTheEnd
+from tfmemtop.findings.judgement import Judged
 from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.outside import OutsidePool
@@ -69,7 +69,7 @@ def seen_in(name: str) -> RunReview:
 @pytest.mark.parametrize("name", FOUND)
 def test_what_is_found_on_a_real_gpu(name: str) -> None:
     seen = seen_in(name)
-    assert {type(held.finding) for held in seen.held} - {RunEnded, JudgedAtTheEnd} == FOUND[name]
+    assert {type(held.finding) for held in seen.held} - {RunEnded, Judged} == FOUND[name]
 
 
 SAID = {

@@ -130,23 +130,15 @@ class LimitsBeyondCard(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        where, whole = place_name(self.place), format_bytes(self.whole)
-        together = format_bytes(sum(self.limits))
+        asked = f"logical devices with limits of {format_bytes(sum(self.limits))} together"
         if len(self.limits) == 1:
-            headline = f"{where} has a limit of {together}, more than the card's {whole}."
-            figures = "The card is full before the limit is reached."
-        else:
-            number = len(self.limits)
-            headline = (
-                f"{where}: {number} logical devices have limits of {together} together, more than the card's {whole}."
-            )
-            figures = "The card is full before all of them reach their limits."
+            asked = f"a limit of {format_bytes(self.limits[0])}"
         return Said(
-            headline,
+            f"{place_name(self.place)} has {asked}, more than the card's {format_bytes(self.whole)}.",
             "TensorFlow takes the limits as they are given and does not compare them with the card. Each logical "
             "device has a pool of its own, and what it does not use is lost to the others. CUDA's context and "
             f"libraries take more besides: {BESIDE_POOLS}.",
-            figures=figures,
+            figures="The card is full before the limits are reached.",
         )
 
 

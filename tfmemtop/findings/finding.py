@@ -84,7 +84,7 @@ class Finding(msgspec.Struct, frozen=True):
         return (type(self),)
 
 
-class Judged(Finding, frozen=True):
+class CauseFinding(Finding, frozen=True):
     """A finding that is a cause."""
 
     cause: Cause

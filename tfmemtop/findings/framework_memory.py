@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.finding import Judged, Severity
+from tfmemtop.findings.finding import CauseFinding, Severity
 from tfmemtop.findings.frameworks import CODE, JAX, REMEDIES, takers
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.others import HELD_SHARE
@@ -30,7 +30,7 @@ _SMALLER = Action.REDUCE_BATCH
 _UNTOLD = "Its message does not say why there was no room."
 
 
-class FrameworkFailed(Judged, frozen=True):
+class FrameworkFailed(CauseFinding, frozen=True):
     """An allocation of JAX, PyTorch or CuPy that failed ended the script."""
 
     severity = Severity.ERROR

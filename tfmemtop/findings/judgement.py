@@ -12,7 +12,7 @@ from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.finding import Finding, Judged, Severity
+from tfmemtop.findings.finding import CauseFinding, Finding, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
@@ -38,7 +38,7 @@ _NO_POOL = "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
 
-class JudgedAtTheEnd(Judged, frozen=True):
+class Judged(CauseFinding, frozen=True):
     """The cause that a run which has ended is judged by, where it comes from no other finding."""
 
     aside = True
@@ -87,13 +87,13 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     return _healthy(state, run, going=going), None
 
 
-def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[JudgedAtTheEnd]:
+def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:
     """Return the judgement of a run that has ended, where none of the findings *found* states it."""
     run = state.run
     if run is None or run.going:
         return []
     cause, finding = judged(state, found, going=False)
-    return [] if finding is not None else [JudgedAtTheEnd(cause)]
+    return [] if finding is not None else [Judged(cause)]
 
 
 def _not_memory(state: State, run: RunState) -> Cause:

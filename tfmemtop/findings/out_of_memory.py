@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
-from tfmemtop.findings.finding import Finding, Judged, Said, Severity, joined
+from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
@@ -40,7 +40,7 @@ _TOO_MUCH = "What is in use and the request together are more than there is."
 _LOOK = (Action.SHOW_POOL,)
 
 
-class AllocationFailed(Judged, frozen=True):
+class AllocationFailed(CauseFinding, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
     ``several`` if other processes of the run have pools too.

@@ -106,7 +106,7 @@ SETTLED_S = 15.0
 class HeldBeside(DeviceFinding, frozen=True):
     """Process ``pid`` of the run, which runs ``script``, holds ``used`` bytes of a card, and not through TensorFlow.
 
-    ``script`` is empty where it is not known. ``imported`` if it has imported TensorFlow, which then has no GPU there.
+    ``script`` is empty where it is not known.
     """
 
     severity = Severity.INFO
@@ -114,22 +114,16 @@ class HeldBeside(DeviceFinding, frozen=True):
     pid: int
     script: str
     used: int
-    imported: bool
 
     @property
     def said(self) -> Said:
         script = f" ({self.script})" if self.script else ""
-        why = (
-            "TensorFlow is imported there, and has made no device."
-            if self.imported
-            else "It has not imported TensorFlow."
-        )
         return Said(
             f"{place_name(self.place)}: process {self.pid}{script} holds {format_bytes(self.used)} outside TensorFlow.",
             "Another library uses CUDA in this process of the run, such as JAX, PyTorch, CuPy or RAPIDS. A CUDA "
             f"context alone takes {format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it "
             "holds. TensorFlow in other processes gets what it leaves.",
-            figures=why,
+            figures="TensorFlow has made no device there.",
         )
 
 
@@ -140,8 +134,7 @@ def held_beside(state: State) -> Iterator[HeldBeside]:
             process = state.processes.get(pid)
             if process is None or not share.used or not of_run(state, pid) or not _without(process, state.now):
                 continue
-            script = script_name(process)
-            yield HeldBeside(Place(index), pid, script, share.used, imported=process.hooked is not None)
+            yield HeldBeside(Place(index), pid, script_name(process), share.used)
 
 
 def _without(process: ProcessState, now: float) -> bool:

@@ -12,7 +12,7 @@ from tfmemtop.findings.frameworks import card_shared, jax_preallocated
 from tfmemtop.findings.host_growth import host_growth
 from tfmemtop.findings.judgement import judged_at_the_end
 from tfmemtop.findings.leaks import leak
-from tfmemtop.findings.limits import limit_and_peak
+from tfmemtop.findings.limits import tight_limit
 from tfmemtop.findings.notices import hook_absent, notices
 from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.findings.out_of_memory import out_of_memory, running_out
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
     outside_the_pool,
     held_beside,
     logical_devices_beyond_card,
-    limit_and_peak,
+    tight_limit,
     cached_but_idle,
     nameless,
     report_missing,
