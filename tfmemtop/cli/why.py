@@ -23,6 +23,7 @@ from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_pa
 from tfmemtop.events.recording import Recording, RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.findings.review import RunReview, review
+from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page, to_json
 
@@ -73,15 +74,9 @@ def main(arguments: Sequence[str]) -> int:
     (session,) = arguments
     try:
         _, seen = _review(str(recording_path(session)), None)
-    except Refusal as refusal:
-        return _refuse(str(refusal))
-    except RecordingError as error:
-        return _refuse(error.text)
+    except (Refusal, RecordingError) as error:
+        note(unusable(error))
+        return 1
     parts = account(seen.state)
     print_lines([*parts, *([""] if parts else []), *(page(seen, session) if seen.state.run else ())])
     return 0
-
-
-def _refuse(reason: str) -> int:
-    note(reason)
-    return 1
