@@ -1,11 +1,16 @@
 """What JAX, PyTorch, CuPy and RMM hold beside TensorFlow, or in its place: account, layers, rows, metrics, text."""
 
+from pathlib import Path
+
 import pytest
 
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.engine.metrics.families import families
+from tfmemtop.events import recording
+from tfmemtop.findings.frameworks import OtherPools
+from tfmemtop.findings.review import review
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.account import account as account_lines
 from tfmemtop.reports.shared.data import PagePlace
@@ -14,6 +19,8 @@ from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.allocator_rows import allocators
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, at_moment, panels
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 JAX, PYTORCH, CUPY, RMM = FrameworkName
 PID = 100
@@ -180,3 +187,15 @@ def test_a_page_to_share_has_the_layers_that_are_there() -> None:
     newest = {layer.name: layer.bytes[-1] for layer in place.layers}
     assert {name.title: newest[name.title] for name in HELD} == {name.title: size for name, size in HELD.items()}
     assert not {layer.name for layer in plain.layers} & {name.title for name in HELD}
+
+
+def test_all_four_beside_tensorflow_on_an_h100_are_named_while_it_runs() -> None:
+    """Figures of the frameworks themselves. What has no name are kernels: 34 MiB came with JAX, 90 with PyTorch."""
+    stream = [event for event in recording.read(RECORDINGS / "h100-frameworks.jsonl").events() if event.t < 14.0]
+    state = s.fold(stream)
+    (account,) = [account for pid in state.processes for account in accounts(state, pid) if account.pools]
+    sizes = {JAX: 1026 * MIB, PYTORCH: 768 * MIB, CUPY: 256 * MIB, RMM: 256 * MIB}
+    assert account.by_framework == sizes and account.total == 3976 * MIB
+    assert account.context_exact and account.outside is not None and account.outside < 0.04 * account.total
+    (named,) = [held.finding for held in review(stream).held if isinstance(held.finding, OtherPools)]
+    assert named.holder == "JAX, PyTorch, CuPy, RMM"

@@ -15,7 +15,7 @@ class Hook(Event, tag="hook", frozen=True):
     """The agent in a process describes the process, as soon as the script imports TensorFlow or another framework."""
 
     origin = Origin.HOOK
-    keep = Latest("pid")
+    keep = Newest(1, "pid", first=True)  # the first is before all other events of its process
     urgent = True
 
     pid: Number
