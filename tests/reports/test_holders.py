@@ -261,7 +261,7 @@ def test_the_first_step_is_told_from_the_window_of_its_wait() -> None:
     assert (start.opened, start.closed, waiting.opened) == (Opened.START, Closed.TIME, Opened.WAITING)
     (one,) = chosen(folded("first-step"))
     found = standing(waiting, one.hooked, By.LAYER)
-    assert one.window == waiting and found.without_name < 0.001 * found.total
+    assert one.window == waiting and found.unknown + found.before < 0.001 * found.total
     assert "activations 103.1 MiB" in why("first-step") and "GatherV2 [20000,256]" in why("first-step")
     assert "127.8 MiB were in use in the CPU pool" in why("first-step")
 
@@ -285,7 +285,7 @@ def test_under_xla_nearly_all_bytes_have_a_name_and_what_is_no_buffer_is_told() 
     (one,) = chosen(folded("xla"))
     found = standing(one.window, one.hooked, By.LAYER)
     rows = {row.name: row for row in found.holders if row.name}
-    assert found.without_name == 0 and found.total == one.window.peak == 151_888_896
+    assert found.unknown + found.before == 0 and found.total == one.window.peak == 151_888_896
     assert {"c1", "c2", "d1"} <= rows.keys() and rows["c2"].bytes > 2 * 256 * 18432 * 4
     kinds = {row.kind: row.bytes for row in standing(one.window, one.hooked, By.KIND).holders}
     assert kinds[Kind.ROUNDING] == 134_217_728 - 84_384_388, "the chunk less the buffer"

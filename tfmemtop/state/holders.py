@@ -68,11 +68,6 @@ class Standing(msgspec.Struct, frozen=True):
         """Bytes of memory without a name that is older than all recorded allocations."""
         return sum(part.bytes for row in self.holders for part in row.parts if part.kind is Kind.BEFORE)
 
-    @property
-    def without_name(self) -> int:
-        """Bytes of which only the size is known."""
-        return self.unknown + self.before
-
 
 class Moment(NamedTuple):
     """The memory in use after ``event``, ``at_us`` µs into the window: ``total`` bytes, and the bytes of each kind."""
