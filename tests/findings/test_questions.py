@@ -21,7 +21,8 @@ from tfmemtop.events import recording
 from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.settings import AskedTooLate
-from tfmemtop.reports.answers import Question, answers
+from tfmemtop.reports.answers import CommonQuestion as Question
+from tfmemtop.reports.answers import answers
 from tfmemtop.reports.why import found_groups, heading, pasted
 
 GROWING: list[events.Event] = [

@@ -16,7 +16,7 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.review import review, verdict
-from tfmemtop.reports.answers import Question
+from tfmemtop.reports.answers import CommonQuestion as Question
 from tfmemtop.reports.why import earlier, page, pasted, to_json
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))

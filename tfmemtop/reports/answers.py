@@ -1,11 +1,11 @@
 """Five questions about TensorFlow's GPU memory, answered for one run: each in a line, and in paragraphs. Pure."""
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 
 import msgspec
 
 from tfmemtop import events
+from tfmemtop.events.base import DescribedEnum
 from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
@@ -33,24 +33,17 @@ from tfmemtop.state.model import RunState
 from tfmemtop.units import counted, format_bytes, sentence, spoken
 
 
-class Question(Enum):
-    """The five questions that people ask about TensorFlow's GPU memory, each with its ``title``."""
-
-    title: str
-
-    def __new__(cls, title: str, question: str) -> "Question":
-        member = object.__new__(cls)
-        member._value_, member.title = question, title
-        return member
+class CommonQuestion(DescribedEnum):
+    """The five questions that people ask about TensorFlow's GPU memory, each in short too."""
 
     ALL_TAKEN = (
-        "All memory taken?",
         "Why does TensorFlow still allocate all GPU memory despite setting allow_growth to true?",
+        "All memory taken?",
     )
-    FULL_NOT_USED = "Full, but idle?", "Why is my TensorFlow GPU memory full but not fully utilized?"
-    EFFICIENTLY = "How to set it?", "How can TensorFlow efficiently allocate GPU memory?"
-    GROWTH = "What growth changes?", "How does set_memory_growth affect TensorFlow 2's memory usage?"
-    REPORTS_LESS = "Less than nvidia-smi?", "Why does TensorFlow report less GPU memory than expected?"
+    FULL_NOT_USED = "Why is my TensorFlow GPU memory full but not fully utilized?", "Full, but idle?"
+    EFFICIENTLY = "How can TensorFlow efficiently allocate GPU memory?", "How to set it?"
+    GROWTH = "How does set_memory_growth affect TensorFlow 2's memory usage?", "What growth changes?"
+    REPORTS_LESS = "Why does TensorFlow report less GPU memory than expected?", "Less than nvidia-smi?"
 
 
 _LISTED = 4
@@ -68,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True):
     ``command`` are the words of a command to try, ``code`` lines for the script.
     """
 
-    question: Question
+    question: CommonQuestion
     line: str
     paragraphs: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -81,40 +74,40 @@ def answers(seen: RunReview) -> list[Answer]:
     There is none for a run that uses other frameworks than TensorFlow.
     """
     run = seen.state.run
-    return (
-        [] if run is None or without_tensorflow(seen.state) else [_answer(question, seen, run) for question in Question]
-    )
+    if run is None or without_tensorflow(seen.state):
+        return []
+    return [_answer(question, seen, run) for question in CommonQuestion]
 
 
-def _answer(question: Question, seen: RunReview, run: RunState) -> Answer:
+def _answer(question: CommonQuestion, seen: RunReview, run: RunState) -> Answer:
     """Return the answer; if it raises, one that reports the error, so that other answers remain."""
     try:
         line, *paragraphs = _ANSWERS[question](seen, run)
     except Exception as error:
         return Answer(question, f"This cannot be answered: {describe(error)}.")
-    limit = suggested_limit(seen.state, run) if question is Question.EFFICIENTLY else None
+    limit = suggested_limit(seen.state, run) if question is CommonQuestion.EFFICIENTLY else None
     if limit is None or limit.is_guess:
         return Answer(question, line, tuple(paragraphs))
     command = started(limit, run.argv) if run.kernel is None else kernel_installed(limit)
     return Answer(question, line, tuple(paragraphs), command, code(limit))
 
 
-def arising(seen: RunReview) -> set[Question]:
+def arising(seen: RunReview) -> set[CommonQuestion]:
     """Return the questions that the run gives reason to ask."""
     run = seen.state.run
     if run is None:
         return set()
     found = set()
     if _most_of_card(seen, run) or any(held.finding.key is Key.SETTING for held in seen.held):
-        found.add(Question.ALL_TAKEN)
+        found.add(CommonQuestion.ALL_TAKEN)
     if any(_full_and_idle(seen, index, card) for index, card in seen.cards.items()):
-        found.add(Question.FULL_NOT_USED)
+        found.add(CommonQuestion.FULL_NOT_USED)
     if run.peak_in_use is not None:
-        found.add(Question.EFFICIENTLY)
+        found.add(CommonQuestion.EFFICIENTLY)
     if pool_kind(run) in (PoolKind.GROWING, PoolKind.RESERVED):
-        found.add(Question.GROWTH)
+        found.add(CommonQuestion.GROWTH)
     if seen.account is not None and seen.account.total is not None:
-        found.add(Question.REPORTS_LESS)
+        found.add(CommonQuestion.REPORTS_LESS)
     return found
 
 
@@ -349,11 +342,11 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
             yield f"{sentence(counted_kinds(held))}."
 
 
-_ANSWERS: dict[Question, Callable[[RunReview, RunState], Iterator[str]]] = {
-    Question.ALL_TAKEN: _taken,
-    Question.FULL_NOT_USED: _idle,
-    Question.EFFICIENTLY: _limit,
-    Question.GROWTH: _growth,
-    Question.REPORTS_LESS: _less,
+_ANSWERS: dict[CommonQuestion, Callable[[RunReview, RunState], Iterator[str]]] = {
+    CommonQuestion.ALL_TAKEN: _taken,
+    CommonQuestion.FULL_NOT_USED: _idle,
+    CommonQuestion.EFFICIENTLY: _limit,
+    CommonQuestion.GROWTH: _growth,
+    CommonQuestion.REPORTS_LESS: _less,
 }
 """For each question what yields its answer: a line, then the paragraphs."""

@@ -49,7 +49,7 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     if evidence := " ".join(filter(None, found.evidence)):
         parts.append(_wrap(evidence)[:EVIDENCE_LINES])
     parts += _to_do(seen, found)
-    told = [line for each in answers(seen) for line in _wrap(each.line, f"{each.question.title:<{_TITLES}}")]
+    told = [line for each in answers(seen) for line in _wrap(each.line, f"{each.question.text:<{_TITLES}}")]
     parts.append(told or _wrap(_WITHOUT_TENSORFLOW))
     if whole:
         parts += _whole(seen, found)
