@@ -46,7 +46,15 @@ class Source:
 
     def _keep_doing(self, work: Coroutine[None, None, None]) -> None:
         """Do *work* beside all else, until this source is closed."""
-        self._tasks.append(asyncio.get_running_loop().create_task(work))
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(_log_failure)
+        self._tasks.append(task)
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    """Write a task's error to the engine's log at once: asyncio itself does so when the task is forgotten."""
+    if not task.cancelled() and (error := task.exception()):
+        task.get_loop().call_exception_handler({"message": "a source has failed", "exception": error, "task": task})
 
 
 _LARGEST = 1 << 24  # bytes of output after which no more is read
