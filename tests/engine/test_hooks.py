@@ -84,6 +84,20 @@ async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_p
     assert [event.state for event in told if isinstance(event, Probe)] == [ProbeState.LOADING]
 
 
+async def test_a_process_is_forgotten_before_the_end_of_its_connection_was_read(tmp_path: Path) -> None:
+    stream, told = Stream(), list[Event]()
+    stream.listen(told.append)
+    hooks = Hooks(stream, listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET))
+    hooks.begin()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as hook:
+        hook.connect(str(tmp_path / "hook.sock"))
+        hook.send(json.dumps({"type": "hook", "ppid": 1, "argv": [], "python": "3", "executable": ""}).encode())
+        hooks.drain()
+    hooks.forget(os.getpid())
+    hooks.close()
+    assert [event.reason for event in told if isinstance(event, HookEnd)] == [HookEnding.LOST]
+
+
 BAD_PACKETS = [
     b"no json",
     b"[1]",

@@ -292,8 +292,9 @@ class Hooks(Source):
                 self._stream.publish(error)
 
     def _close(self, connection: _Connection) -> None:
+        if self._connections.pop(connection.sock.fileno(), None) is None:
+            return  # it was closed when its end was read
         asyncio.get_running_loop().remove_reader(connection.sock)
-        self._connections.pop(connection.sock.fileno(), None)
         connection.sock.close()
         if connection.introduced and not connection.goodbye:
             end = HookEnd(t=self._stream.now(), pid=connection.pid, reason=HookEnding.LOST)
