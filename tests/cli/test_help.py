@@ -73,6 +73,19 @@ def test_a_page_fits_the_width(name: str, width: int) -> None:
     assert lines and not too_wide
 
 
+@pytest.mark.parametrize("name", help.topics())
+def test_no_word_of_a_table_is_cut(name: str) -> None:
+    for width in (60, 80, 100):
+        assert "\n".join(rendered(PAGES[name], width)).count("…") == PAGES[name].count("…"), width
+
+
+def test_the_settings_of_frameworks_can_be_copied_at_80_columns() -> None:
+    (section,) = re.findall(r"## Settings of the next run\n(.*?)\n##", PAGES["frameworks"], re.DOTALL)
+    values = {value for cells in rows(section) for value in quoted(cells[-1])}
+    assert len(values) == 8
+    assert values <= {word for line in rendered(PAGES["frameworks"], 80) for word in line.split()}
+
+
 def test_a_page_a_command_and_the_list_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     def printed(line: str) -> str:
         assert main(line.split()) == 0

@@ -7,6 +7,7 @@ example: tfmemtop help settings
 import re
 import shutil
 import sys
+from typing import ClassVar
 
 from tfmemtop.cli import NAMES, Refusal
 from tfmemtop.cli.output import print_coloured, print_lines, takes_colours
@@ -55,14 +56,27 @@ def contents() -> list[str]:
 def rendered(markdown: str, width: int, *, coloured: bool = False) -> list[str]:
     """Return *markdown* as lines of text, at most *width* columns wide. Pictures are left out.
 
-    *coloured*: with escape sequences, such as those for bold text.
+    No text in a table is cut. *coloured*: with escape sequences, such as those for bold text.
     """
-    from rich.console import Console
-    from rich.markdown import Markdown
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import Markdown, TableElement
+    from rich.table import Table
+
+    class Folded(TableElement):
+        """A table that folds a word which is wider than its column."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for table in super().__rich_console__(console, options):
+                for column in table.columns if isinstance(table, Table) else ():
+                    column.overflow = "fold"
+                yield table
+
+    class Page(Markdown):
+        elements: ClassVar = {**Markdown.elements, "table_open": Folded}
 
     console = Console(width=width, force_terminal=coloured, color_system="standard" if coloured else None)
     with console.capture() as captured:
-        console.print(Markdown(_PICTURE.sub("", markdown), hyperlinks=False))
+        console.print(Page(_PICTURE.sub("", markdown), hyperlinks=False))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
