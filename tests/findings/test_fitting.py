@@ -164,7 +164,7 @@ def test_two_logical_devices_without_growth_have_a_guess_each() -> None:
 def test_small_use_has_no_floor_that_is_called_a_share() -> None:
     suggested = known(of("seeds/kernel-again"))  # 158.8 KiB at the peak, in a pool of 2 MiB
     assert suggested.size == 18 * MIB
-    told = "A limit of 18M rests on the pool that run 1 reached with growth on, 2.0 MiB, with a margin."
+    told = "A limit of 18M: the pool that run 1 reached with growth on, 2.0 MiB, plus a margin."
     assert next(sentences(suggested)) == told
 
 
@@ -223,8 +223,8 @@ def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() 
     (limit,) = suggested_limits(state(), Settings(), ["python", "train.py"])
     assert "1,000 allocations of 20 steps" in basis(limit)
     assert list(sentences(limit)) == [
-        "A limit of 16128M rests on 1,000 allocations of 20 steps, replayed with TensorFlow's own allocator with "
-        "growth on, with a margin.",
+        "A limit of 16128M: what the replayed run needs, plus a margin.",
+        "This rests on 1,000 allocations of 20 steps, replayed with TensorFlow's own allocator with growth on.",
         "Under less than 12.0 GiB they do not fit, even if some wait until others have freed memory.",
     ]
 

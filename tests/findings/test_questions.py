@@ -114,8 +114,11 @@ def test_growth_that_was_not_had_is_the_answer() -> None:
 
 def test_what_is_not_known_is_said_to_be_so() -> None:
     page = told(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100)]))
-    assert "used no GPU" in page[Question.ALL_TAKEN] and "not known" in page[Question.FULL_NOT_USED]
-    assert "Nothing was read" in page[Question.EFFICIENTLY] and "No GPU memory" in page[Question.REPORTS_LESS]
+    assert list(page) == [Question.ALL_TAKEN, Question.EFFICIENTLY], "the others are about GPUs"
+    assert "used no GPU" in page[Question.ALL_TAKEN] and "Nothing was read" in page[Question.EFFICIENTLY]
+    unread = told(review([s.session(), s.run(), s.process(0.3, 100), s.hook(0.4, 100), effective(True)]))
+    assert list(unread) == list(Question)
+    assert "Not known" in unread[Question.FULL_NOT_USED] and "No GPU memory" in unread[Question.REPORTS_LESS]
     assert answers(review([s.session()])) == []
 
 
@@ -175,7 +178,8 @@ def test_a_recording_that_lost_its_devices_is_answered_all_the_same() -> None:
 def test_without_the_probe_the_pool_is_not_guessed() -> None:
     bare = [*begin(), effective(True), reading(3.0, GIB), s.device_reading(3.5, {100: 2 * GIB})]
     page = told(review(bare))
-    assert "not known" in page[Question.FULL_NOT_USED] and "process came to 2.0 GiB" in page[Question.ALL_TAKEN]
+    assert "2.0 GiB of 140.0 GiB taken, 1.0 GiB in use" in page[Question.FULL_NOT_USED]
+    assert "process came to 2.0 GiB" in page[Question.ALL_TAKEN]
 
 
 def test_one_of_several_runs_is_looked_at_alone() -> None:

@@ -154,9 +154,13 @@ def test_an_error_tells_what_its_omens_told() -> None:
     assert "(tfmemtop help holders)" in " ".join(text.split()), "it says how to see who held the memory"
 
 
+RUNS = {"seeds/default": len(Question), "cpu-demo": 2}
+"""How many questions the report answers for a run: on a GPU, and on the CPU."""
+
+
 def test_each_question_has_a_line_and_those_that_the_run_raises_a_whole_answer() -> None:
-    short = [line for line in lines("cpu-demo") if re.match(r"[A-Z][-\w ,]+\?  ", line)]
-    assert len(short) == len(Question)
+    short = {name: [line for line in lines(name) if re.match(r"[A-Z][-\w ,]+\?  ", line)] for name in RUNS}
+    assert {name: len(found) for name, found in short.items()} == RUNS
     (asked,) = [line for line in lines("cpu-demo", whole=True) if line.endswith("?")]
     assert "efficiently" in asked
     reserved = " ".join(parts("seeds/default", whole=True))

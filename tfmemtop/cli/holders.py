@@ -63,6 +63,8 @@ class HoldersArguments(ReportArguments):
 
 ARGUMENTS = HoldersArguments
 
+_NOT_RECORDED = "no step was recorded; record the run with --holders-interval 5, which asks for a step every 5 s"
+
 
 def run(arguments: HoldersArguments) -> int:
     """Print the holders at the peak, as a table or as JSON; return 0.
@@ -76,7 +78,7 @@ def run(arguments: HoldersArguments) -> int:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
         if not why and only_asked(state):
             why = "the session was started with --holders-interval 0, and nobody asked for one"
-        raise Refusal(f"{Path(path).name} holds no window of allocations" + (f": {why}" if why else ""))
+        raise Refusal(f"{Path(path).name} cannot say who held the memory: {why or _NOT_RECORDED}")
     shown = [one for one in windows if arguments.device in (None, one.device)]
     if not shown:
         known = ", ".join(sorted({one.device for one in windows}))

@@ -5,7 +5,8 @@ example: tfmemtop why run.jsonl
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
 
-The report begins with the verdict. What it rests on and what to do follow, then a line for each of five questions.
+The report begins with the verdict. What it rests on and what to do follow, then a line for each of five
+questions; without a GPU, for those that concern the run.
 --long adds all findings and whole answers. It is plain text that you can paste into an issue. --json prints the same as
 JSON.
 """

@@ -230,8 +230,13 @@ def sentences(suggested: SuggestedLimit) -> Iterator[str]:
     else:
         limit = f"A limit of {amount(suggested)}"
         limit += f" for each of {suggested.gpus} GPUs" if suggested.gpus > 1 else ""
-        rests = f"is a guess: {_figure(suggested)}" if suggested.is_guess else f"rests on {_figure(suggested)}"
-        yield f"{limit} {rests}{'' if suggested.is_guess else ', with a margin'}."
+        if suggested.is_guess:
+            yield f"{limit} is a guess: {_figure(suggested)}."
+        elif suggested.basis is Basis.REPLAYED:
+            yield f"{limit}: what the replayed run needs, plus a margin."
+            yield f"This rests on {_figure(suggested)}."
+        else:
+            yield f"{limit}: {_figure(suggested)}, plus a margin."
     if suggested.basis in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR):
         # Because some wait, this may be below the run's peak.
         least = format_bytes(suggested.figure)

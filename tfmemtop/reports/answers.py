@@ -26,6 +26,7 @@ from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
 from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
+from tfmemtop.state.account import Account
 from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.holdings import holdings
@@ -45,6 +46,8 @@ class CommonQuestion(DescribedEnum):
     GROWTH = "How does set_memory_growth affect TensorFlow 2's memory usage?", "What growth changes?"
     REPORTS_LESS = "Why does TensorFlow report less GPU memory than expected?", "Less than nvidia-smi?"
 
+
+_WITHOUT_GPU = {CommonQuestion.ALL_TAKEN, CommonQuestion.EFFICIENTLY}
 
 _LISTED = 4
 
@@ -71,12 +74,14 @@ class Answer(msgspec.Struct, frozen=True):
 def answers(seen: RunReview) -> list[Answer]:
     """Return one answer for each question, in the order above. Figures that are not known are named as such.
 
-    There is none for a run that uses other frameworks than TensorFlow.
+    Of a run without a GPU, only questions that concern it are answered. There is no answer for a run that uses other
+    frameworks than TensorFlow.
     """
     run = seen.state.run
     if run is None or without_tensorflow(seen.state):
         return []
-    return [_answer(question, seen, run) for question in CommonQuestion]
+    asked = set(CommonQuestion) if pool_kind(run).on_gpu else _WITHOUT_GPU | arising(seen)
+    return [_answer(question, seen, run) for question in CommonQuestion if question in asked]
 
 
 def _answer(question: CommonQuestion, seen: RunReview, run: RunState) -> Answer:
@@ -177,22 +182,27 @@ def _calls(calls: list[events.Requested]) -> str:
 # Is it full, but idle?
 
 
-def _full_and_idle(seen: RunReview, index: int, card: CardUse) -> bool:
+def _full(seen: RunReview, index: int, card: CardUse) -> bool:
     whole = seen.state.devices[index].info.total
-    full = whole is not None and card.most_used >= whole * WHOLE_CARD
-    return full and card.busy is not None and card.busy < _IDLE_PERCENT
+    return whole is not None and card.most_used >= whole * WHOLE_CARD
+
+
+def _full_and_idle(seen: RunReview, index: int, card: CardUse) -> bool:
+    return _full(seen, index, card) and card.busy is not None and card.busy < _IDLE_PERCENT
 
 
 def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
-    pool, used, processes = run.peak_pool, run.peak_in_use, len(peaks_of_processes(seen.state))
-    busy = [card.busy for card in seen.cards.values() if card.busy is not None]
-    how_busy = f"; GPU ~{round(sum(busy) / len(busy), -1):.0f} % busy" if busy else ""
-    if processes > 1 and not seen.cards:
-        yield f"Each of {processes} processes has a pool of its own."
-    elif pool and used is not None:
-        yield f"At most {format_bytes(used)} of the pool's {format_bytes(pool)} were in use{how_busy}."
-    else:
-        yield f"How full the pool was is not known{how_busy}."
+    if not seen.cards:
+        yield "Not known: nothing was read of the GPU while TensorFlow had it."
+        return
+    idle = {index: card for index, card in seen.cards.items() if _full_and_idle(seen, index, card)}
+    index, card = max((idle or seen.cards).items(), key=lambda of: of[1].most_used)
+    known = card.busy is not None or not _full(seen, index, card)
+    answer = "Yes" if idle else "No" if known else "Not known"
+    whole = format_bytes(seen.state.devices[index].info.total)
+    used = "how much in use is not known" if run.peak_in_use is None else f"{format_bytes(run.peak_in_use)} in use"
+    busy = "" if card.busy is None else f", GPU ~{round(card.busy, -1):.0f} % busy"
+    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken, {used}{busy}."
     told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
         counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""
@@ -255,8 +265,7 @@ def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
         yield f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
     else:
         grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
-        grew = grew if steps else "The pool's growth was not seen"
-        yield f"{grew}{'.' if kind.on_gpu else '; growth is a setting for GPUs.'}"
+        yield f"{grew}." if steps else "The pool's growth was not seen."
     if kind is PoolKind.CUDA:
         yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
         return
@@ -291,7 +300,7 @@ def _otherwise(seen: RunReview, run: RunState, kind: PoolKind) -> str:
         taken_at_start = f"nearly all that was free at the start{at_start}"
         return f"Without growth TensorFlow would have reserved {reserved}{taken_at_start}."
     if kind is not PoolKind.RESERVED:
-        return "Growth is a setting for GPUs, and tfmemtop saw TensorFlow use none."
+        return "Whether growth was on is not known, or not the same on all GPUs."
     pools = [run.pools.get(device.name) for device in limited]
     taken = None if None in pools else sum(size or 0 for size in pools)
     return f"Growth was off: {_taken_at_once(run, limit, taken)}."
@@ -326,9 +335,8 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     if account is None or account.total is None:
         yield "No GPU memory of a TensorFlow process was read."
     else:
-        total, in_use = format_bytes(account.total), format_bytes(account.in_use)
-        others = "".join(f", {name.title} has {format_bytes(size)}" for name, size in account.by_framework.items())
-        yield f"{total} there, {in_use} in use{others}; the rest is unused, CUDA and libraries."
+        when = "now" if run.going else "at the end"
+        yield f"{format_bytes(account.total)} {when}: {', '.join(_parts(account))}."
     if account is None:
         if run.peak_process_total:
             yield f"The run held up to {format_bytes(run.peak_process_total)} of a GPU."
@@ -340,6 +348,17 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     for held in holdings(seen.state, account.pid):
         if held.device in devices and held.excess:
             yield f"{sentence(counted_kinds(held))}."
+
+
+def _parts(account: Account) -> Iterator[str]:
+    """Yield the parts of what a process holds on a GPU."""
+    yield f"{format_bytes(account.in_use)} in use"
+    yield from (f"{format_bytes(size)} {framework.title}" for framework, size in account.by_framework.items())
+    if account.outside is None:
+        yield "the rest cached and CUDA"
+    else:
+        yield f"{format_bytes(account.cached)} cached"
+        yield f"{format_bytes((account.context or 0) + account.outside)} CUDA"
 
 
 _ANSWERS: dict[CommonQuestion, Callable[[RunReview, RunState], Iterator[str]]] = {

@@ -143,8 +143,11 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
     joined = f"{when} of" if found.at == window.peak_at else f"{when}, in"
     text = (
         f"Who held the {format_bytes(found.total)} that were in use in {pool_name(one)} of process {one.pid} {joined} "
-        f"{what_was_recorded(window)}. It was recorded at {spoken(window.began)}, {window.opened.text}."
+        f"{what_was_recorded(window)}."
     )
+    if found.at == window.peak_at:
+        text += f" The peak was at {spoken(seconds_of(window, found.at))}."
+    text += f" Allocations were recorded from {spoken(window.began)} on, {window.opened.text}."
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."
     pools = "Other pools" if len(others) > 1 else "Other pool"

@@ -231,7 +231,7 @@ def heading(seen: RunReview) -> str:
     took = (run.ended if run.ended is not None else seen.state.now) - run.started
     kinds = {index: (device.info.name, device.info.total) for index, device in seen.state.devices.items()}
     cards = ", ".join(
-        f"{gpus(numbers)} {name} with {format_bytes(total)}" + (" each" if len(numbers) > 1 else "")
+        f"{gpus(numbers)} ({name}, {format_bytes(total)}{' each' if len(numbers) > 1 else ''})"
         for (name, total), numbers in alike_gpus(kinds.items())
     )
     how = ended(run.ending, running=seen.running, left=run.left)

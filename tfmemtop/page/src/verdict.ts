@@ -45,7 +45,7 @@ function* verdict({ heading, verdict, answers }: Run): Iterable<Node> {
     }
     if (verdict.command) yield toCopy("Command to run", verdict.command);
     if (verdict.code) yield toCopy("Code for the program", verdict.code);
-    const all = element("details", "answers", element("summary", "", "Five common questions, answered for this run"));
+    const all = element("details", "answers", element("summary", "", "Common questions, answered for this run"));
     all.append(...answers.map(folded));
     all.open = innerWidth > 760; // on a phone, memory over time comes first
     yield all;
