@@ -224,8 +224,8 @@ def test_the_end_that_is_surely_enough_comes_first_for_the_growth_that_is_set() 
     assert "1,000 allocations of 20 steps" in basis(limit)
     assert list(sentences(limit)) == [
         "A limit of 16128M: what the replayed run needs, plus a margin.",
-        "This rests on 1,000 allocations of 20 steps, replayed with TensorFlow's own allocator with growth on.",
-        "Under less than 12.0 GiB they do not fit, even if some wait until others have freed memory.",
+        "The limit rests on 1,000 allocations of 20 steps, replayed with TensorFlow's own allocator with growth on.",
+        "Under less than 12.0 GiB the allocations do not fit, even if some wait until others have freed memory.",
     ]
 
 

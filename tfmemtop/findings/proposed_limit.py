@@ -234,13 +234,13 @@ def sentences(suggested: SuggestedLimit) -> Iterator[str]:
             yield f"{limit} is a guess: {_figure(suggested)}."
         elif suggested.basis is Basis.REPLAYED:
             yield f"{limit}: what the replayed run needs, plus a margin."
-            yield f"This rests on {_figure(suggested)}."
+            yield f"The limit rests on {_figure(suggested)}."
         else:
             yield f"{limit}: {_figure(suggested)}, plus a margin."
     if suggested.basis in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR):
         # Because some wait, this may be below the run's peak.
         least = format_bytes(suggested.figure)
-        yield f"Under less than {least} they do not fit, even if some wait until others have freed memory."
+        yield f"Under less than {least} the allocations do not fit, even if some wait until others have freed memory."
     if suggested.is_guess:
         yield "tfmemtop fit finds the smallest limit that works."
 

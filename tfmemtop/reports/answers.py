@@ -335,8 +335,8 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     if account is None or account.total is None:
         yield "No GPU memory of a TensorFlow process was read."
     else:
-        when = "now" if run.going else "at the end"
-        yield f"{format_bytes(account.total)} {when}: {', '.join(_parts(account))}."
+        said = "Now nvidia-smi says" if run.going else "At the end nvidia-smi said"
+        yield f"{said} {format_bytes(account.total)}: {', '.join(_parts(account))}."
     if account is None:
         if run.peak_process_total:
             yield f"The run held up to {format_bytes(run.peak_process_total)} of a GPU."
@@ -353,12 +353,13 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
 def _parts(account: Account) -> Iterator[str]:
     """Yield the parts of what a process holds on a GPU."""
     yield f"{format_bytes(account.in_use)} in use"
-    yield from (f"{format_bytes(size)} {framework.title}" for framework, size in account.by_framework.items())
-    if account.outside is None:
-        yield "the rest cached and CUDA"
-    else:
+    if account.outside is not None:
         yield f"{format_bytes(account.cached)} cached"
-        yield f"{format_bytes((account.context or 0) + account.outside)} CUDA"
+    yield from (f"{format_bytes(size)} {framework.title}" for framework, size in account.by_framework.items())
+    if account.outside is not None:
+        yield f"{format_bytes((account.context or 0) + account.outside)} CUDA and libraries"
+    else:
+        yield "the rest cached, CUDA and libraries"
 
 
 _ANSWERS: dict[CommonQuestion, Callable[[RunReview, RunState], Iterator[str]]] = {
