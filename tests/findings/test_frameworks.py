@@ -183,10 +183,12 @@ def test_what_other_frameworks_hold_beside_tensorflow_has_their_names() -> None:
     ]
     mine = [*begin(), effective(True), reading(3.0, 768 * MIB, 768 * MIB, 1026 * MIB)]
     one = found(mine, beside)[OtherPools]
-    assert one.said.headline.endswith("other frameworks hold JAX 1.0 GiB, PyTorch 512.0 MiB, CuPy 256.0 MiB.")
+    assert one.said.headline.endswith("JAX holds 1.0 GiB, PyTorch 512.0 MiB, CuPy 256.0 MiB.")
+    assert one.severity is Severity.INFO
     state = s.fold([*mine, *beside, events.RunEnd(t=40.0, run=1, exit_code=0, signal=None)])
     cause, _ = judged(state, findings(state), going=False)
     assert (cause.key, cause.holder) == (Key.OTHER_FRAMEWORK, "JAX, PyTorch, CuPy")
+    assert cause.text.startswith("No memory problem found.")
     assert OtherPools not in found(mine, beside[2:])
 
 

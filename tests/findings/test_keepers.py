@@ -100,6 +100,23 @@ def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, 
     assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
 
 
+def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
+    cells = [group(f"penalties[*].__closure__[{cell}].cell_contents", 36, 200 * MIB, items=36) for cell in (0, 1)]
+    cause = kept(look(*cells))
+    assert cause is not None and (cause.count, cause.bytes) == (72, 400 * MIB)
+    assert cause.text.startswith("The functions in `penalties[*]` capture 72 tensors")
+
+
+def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:
+    def evidence(size: int) -> str:
+        cause = kept(look(group("maps", 42, 400 * MIB), group("", 43, size)))
+        assert cause is not None
+        return " ".join(cause.evidence)
+
+    assert "Python holds 43 more of that shape, 390.0 MiB" in evidence(390 * MIB)
+    assert "more of that shape" not in evidence(MIB)
+
+
 def test_gradients_are_kept_if_there_are_more_than_one_for_each_variable() -> None:
     weights = [events.Variable(f"w{i}", "variables", [1024, 1024 * i], "float32", "GPU:0", 40 * MIB) for i in range(10)]
     largest = [replace(one, name=f"grads[{i}]", kind="tensors") for i, one in enumerate(weights)]
@@ -204,6 +221,8 @@ def test_a_tape_that_is_open() -> None:
     cause = kept(look(tapes=1), results)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
     assert "300 of them [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
+    several = kept(look(tapes=58), results)
+    assert several is not None and actions(several) == [Action.DROP_TAPES]
     assert kept(look(tapes=0), results) is None
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
@@ -234,7 +253,7 @@ def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
 
     shuffled = cause("shuffle", 600)
     assert shuffled is not None and (shuffled.key, shuffled.bytes) == (Key.DATASET_BUFFER, 600 * MIB)
-    assert shuffled.holder == "tf.data shuffle"
+    assert shuffled.holder == "tf.data shuffle" and "up to 600 elements" in shuffled.text
     assert cause("shuffle", 600, device="GPU:0") is None
     assert cause("shuffle", 200) is None, "less than a quarter does not matter"
     assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
@@ -273,6 +292,7 @@ def test_an_array_that_is_copied_as_a_whole() -> None:
     assert request(replace(census, tensors=None), operation="_EagerConst") == cause, "also where nobody looked"
     assert request(census, operation=None, asked=32 * MIB) is not None, "in half of its precision"
     assert request(census, operation=None, asked=63 * MIB) is None
+    assert any("lambda: x," in line for line in cause.code)
     assert request(census) is None, "a product that happens to have its size"
     small = look(arrays=[events.HostArray("x", [1024], "float32", 4096)])
     assert request(small, operation=None, asked=4096) is None
@@ -309,6 +329,9 @@ def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
         made is not None and made.key is Key.LIMIT_TOO_SMALL and "broadcasts its operands to [4096,4096]" in made.text
     )
     assert actions(made)[0] is Action.CHECK_SHAPES
+    sides = [events.Variable("", "tensors", shape, "float32", "GPU:0", 16384) for shape in ([4096], [4096, 1], [4096])]
+    known = request(look(variables=sides), operation="Sub", asked=64 * MIB, shape=[4096, 4096], in_use=MIB)
+    assert known is not None and "broadcasts [4096] and [4096,1] to [4096,4096]" in known.text
     assert cause("MatMul") is None, "its result may be larger than its operands"
     assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
 

@@ -58,6 +58,7 @@ def test_keras_own_functions_are_a_hint_only() -> None:
 
 CHANGES = [
     (["x", "float32[32,10]", "float32[31,10]", 5], "x: float32[32,10] → [31,10]", "reduce_retracing"),
+    (["x", "int32[16,98]", "int32[16,99]", 1], "x: int32[16,98] → [16,99]", "TensorSpec([16, None], tf.int32)"),
     (["x", "float32[3]", "float16[3]", 1], "x: float32[3] → float16[3]", "reduce_retracing"),
     (["n", "3", "4", 1], "n: 3 → 4", "tf.constant(n)"),
     (["settings", "<Settings>", "<Settings>", 1], "settings: <Settings> → another <Settings>", "Settings()"),

@@ -48,7 +48,8 @@ def test_growth_asked_for_too_late_names_the_line() -> None:
 
 def test_a_limit_that_comes_too_late_is_told_as_well() -> None:
     late = asked_limits(*LIMIT, error="RuntimeError: Virtual devices cannot be modified after being initialized")
-    assert AskedTooLate in found(begin(), effective(True), late)
+    finding = found(begin(), initialised(), effective(True), late)[AskedTooLate]
+    assert finding.remedies[0] is Action.SET_LIMIT and finding.remedies[1].text.endswith("up, above train.py:9")
 
 
 def test_growth_dropped_by_a_later_limit() -> None:

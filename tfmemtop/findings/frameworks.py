@@ -140,6 +140,7 @@ class OtherPools(DeviceFinding, frozen=True):
     """The frameworks ``others`` of the run hold much of a card beside TensorFlow, and none has reserved it."""
 
     key = Key.OTHER_FRAMEWORK
+    severity = Severity.INFO
     remedies = (Action.SHOW_PROCESS,)
 
     others: tuple[Taker, ...]
@@ -150,9 +151,10 @@ class OtherPools(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        each = ", ".join(f"{taker.title} {format_bytes(taker.held)}" for taker in self.others)
+        first, *more = (f"{taker.title} holds {format_bytes(taker.held)}" for taker in self.others)
+        each = ", ".join((first, *(text.replace(" holds", "") for text in more)))
         return Said(
-            f"{place_name(self.place)}: beside TensorFlow's pool, other frameworks hold {each}.",
+            f"{place_name(self.place)}: beside TensorFlow's pool, {each}.",
             "Each framework has a pool of its own, which get_memory_info does not see and no limit of TensorFlow's "
             "covers. Memory that one of them has freed stays in its pool, and the others do not get it.",
         )

@@ -14,6 +14,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import CauseFinding, Finding, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
+from tfmemtop.findings.frameworks import OtherPools
 from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
@@ -78,12 +79,13 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     for finding in found:
         if isinstance(finding, Leak):
             return finding.cause, finding
-    for finding in found:
-        if finding.key is not None and finding.severity < Severity.INFO:
+    for finding in sorted(found, key=lambda one: one.severity):
+        shared = isinstance(finding, OtherPools)
+        if finding.key is not None and (finding.severity < Severity.INFO or shared):
             said = finding.said
+            text = f"No memory problem found{' so far' * going}. {said.headline}" if shared else said.headline
             evidence = (said.figures,) if said.figures else ()
-            remedies, holder = finding.remedies, finding.holder
-            return Cause(finding.key, said.headline, holder, None, None, remedies, said.code, evidence), finding
+            return Cause(finding.key, text, finding.holder, None, None, finding.remedies, said.code, evidence), finding
     return _healthy(state, run, going=going), None
 
 

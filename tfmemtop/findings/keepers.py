@@ -29,7 +29,7 @@ _LOOSE = 64
 _OF_ALL = 32
 """The same, where they are most of what is in use."""
 
-_CAPTURED = re.compile(r"(.+)\.__closure__\[\d+\]\.cell_contents(?:\[\*\])?")
+_CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
@@ -56,6 +56,12 @@ _BUFFERS = {
 
 _MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
 """The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
+
+_ON_ONE_TAPE = (
+    "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
+    "    y = tf.recompute_grad(f)(x)  # in place of y = f(x): keeps x, and computes f(x) again for the gradient",
+)
+_OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
 
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
@@ -108,6 +114,8 @@ def tensors_kept(scene: Scene) -> Cause | None:
                     Action.KEEP_MESSAGES,
                     "errors.append(str(error))  # an exception holds its calls' variables",
                 )
+            elif any(stop is not None and f"next({_plain(one.holder)})" in stop.code for stop in scene.stopped):
+                remedy, code = Action.REPEAT_DATASET, "batches = iter(data.repeat())  # not itertools.cycle(data)"
             elif one.holder.endswith(".queue"):
                 remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
             elif scalars:
@@ -123,9 +131,18 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 one.count,
                 (remedy,),
                 (code,),
-                tuple(filter(None, (scene.each,))),
+                tuple(filter(None, (scene.each, _more_alike(one, scene)))),
             )
     return None
+
+
+def _more_alike(one: Kept, scene: Scene) -> str:
+    """Return how many more tensors of the same shape Python holds without a path, if these are many; else empty."""
+    for loose in scene.stock.loose:
+        if one.shape == tuple(loose.shape or ()) and scene.matters(loose.bytes):
+            more = f"Python holds {loose.count:,} more of that shape, {format_bytes(loose.bytes)}"
+            return f"{more}, and no path to them was found."
+    return ""
 
 
 def _are_gradients(one: Kept, scene: Scene) -> bool:
@@ -258,8 +275,7 @@ def tape_open(scene: Scene) -> Cause | None:
     """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
     outputs: tuple[Kind, ...] = _OUTPUTS
     tapes = (scene.stock.look.tapes or 0) if scene.stock.look else 0
-    stood = scene.hooked.waiting, scene.hooked.error
-    if not tapes and any(one is not None and _GRADIENT in one.code for one in stood):
+    if not tapes and any(one is not None and _GRADIENT in one.code for one in scene.stopped):
         # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
         tapes, outputs = 1, _OUTPUTS[:2]
     known = [part for part in scene.stock.parts if part.count and part.kind in outputs]
@@ -285,8 +301,8 @@ def tape_open(scene: Scene) -> Cause | None:
         holder,
         size,
         counts[most],
-        (Action.TAPE_EACH_STEP,),
-        ("for batch in batches:", "    with tf.GradientTape() as tape:  # a new tape for each step"),
+        (Action.TAPE_EACH_STEP if tapes == 1 else Action.DROP_TAPES,),
+        _ON_ONE_TAPE if tapes == 1 else _OF_TAPES,
     )
 
 
@@ -307,10 +323,11 @@ def constants_captured(scene: Scene) -> Cause | None:
     each = max(constants, key=lambda part: part.bytes)
     anew = made.anew >= _TRACED
     what = f"was created {made.anew} times" if anew else f"was traced {made.traces} times"
+    name = f"tf.function {quoted(made.name)}"
+    kept = f"{what}; each graph keeps a copy of a constant: {_sized(size, scene)}."
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        f"tf.function {quoted(made.name)} ({made.file.rpartition('/')[2]}:{made.line}) {what}; each graph keeps its "
-        f"own copy of a constant: {_sized(size, scene)}.",
+        fitting(f"{name} ({made.file.rpartition('/')[2]}:{made.line}) {kept}", f"{name} {kept}", room=_PREFIX),
         made.name,
         size,
         sum(part.count for part in constants),
@@ -341,6 +358,8 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     if not each or not scene.matters(size):
         return None
     of = f"up to {largest.elements:,} elements" if largest else "elements"
+    if largest is not None and size // each < (largest.elements or 0):
+        of = f"~{size // each:,} of at most {largest.elements:,} elements"
     what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
     if kind == _INTERLEAVE:
         what = (

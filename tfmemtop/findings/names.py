@@ -13,7 +13,7 @@ from tfmemtop.events import Call, Changed, LogicalDevice, Requested, Setting, Se
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
-from tfmemtop.units import MIB, format_bytes
+from tfmemtop.units import MIB, counted, format_bytes
 
 
 class Callsite(msgspec.Struct, frozen=True):
@@ -173,7 +173,8 @@ def _arguments(request: Requested) -> Iterator[str]:
     if request.growth is not None:
         yield str(request.growth)
     elif request.logical is not None:
-        yield f"[{', '.join(map(_logical, request.logical))}]"
+        fields = [*map(_logical, request.logical)]
+        yield f"[{', '.join(fields)}]" if fields != ["()"] * len(fields) else counted(len(fields), "logical device")
     elif request.device_type is not None:
         yield request.device_type
     else:

@@ -9,6 +9,7 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, operation_name, tensor_text
+from tfmemtop.findings.outliers import VECTORIZED_NAME, is_vectorized
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
@@ -72,10 +73,11 @@ class AllocationFailed(CauseFinding, frozen=True):
         """The cause. Where its text names no request, what failed comes first."""
         cause = self.cause
         if cause.key in _NO_REQUEST:
+            told = self.anatomy.shape is not None and tensor_text(self.anatomy.shape, None) in cause.text
             texts = [
                 joined(self._failed(shaped=shaped), cause.text, mostly)
                 for mostly in (cause.mostly, "")
-                for shaped in (True, False)
+                for shaped in ((False,) if told else (True, False))
             ]
             if len(text := fitting(*texts)) <= LONGEST:
                 return replace(cause, text=text)
@@ -209,7 +211,8 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
 
     With *shaped*, the shape of the tensor follows.
     """
-    who = (operation_name(a.operation) or "the script") + (f" at {named_spot(a.line)}" if a.line else "")
+    name = VECTORIZED_NAME if is_vectorized(a) else operation_name(a.operation)
+    who = (name or "the script") + (f" at {named_spot(a.line)}" if a.line else "")
     if a.asked is not None:
         shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
         return f"{who} asked for {format_bytes(a.asked)}{shape}"

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Set
+from itertools import combinations, zip_longest
 from math import prod
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.cause import Cause, Key
@@ -38,9 +40,20 @@ _OF_ONE = {
 }
 """Operations on one tensor, whose result is as large."""
 
+_IN_FIT = (
+    "signature = tf.type_spec_from_value(ARRAY[0]), tf.type_spec_from_value(y[0])",
+    "data = tf.data.Dataset.from_generator(lambda: zip(ARRAY, y), output_signature=signature)",
+    "model.fit(data.batch(32))  # not model.fit(ARRAY, y)",
+)
+_ROWS = (
+    "signature = tf.type_spec_from_value(ARRAY[0])  # of one row",
+    "data = tf.data.Dataset.from_generator(lambda: ARRAY, output_signature=signature).batch(32)",
+)
+
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
+VECTORIZED_NAME = "a Jacobian or a vectorized map"
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
 
@@ -84,7 +97,7 @@ def input_on_device(request: Request) -> Cause | None:
     array = request.stock.array_of(request.asked)
     if array is None or array.bytes < _LEAST:
         return None
-    return _input(quoted(array.name), array.shape, array.dtype, array.bytes, request)
+    return _input(holder_name(array.name), array.shape, array.dtype, array.bytes, request)
 
 
 def copied_whole(request: Request) -> Cause | None:
@@ -106,6 +119,9 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
     whole = f"; the limit is {format_bytes(a.limit)}" if a.limit is not None else ""
     place = a.line or (f"{error.file}:{error.line}" if error and error.file else "")
     line = f" at {named_spot(place)}" if place else ""
+    own = name.strip("`")
+    in_python = own if all(part.isidentifier() for part in own.split(".")) else "x"
+    code = _IN_FIT if error and ".fit(" in error.code else _ROWS
     return Cause(
         Key.INPUT_ON_DEVICE,
         f"{name}{what} is copied from the host to the device as a whole{line}{whole}.",
@@ -113,7 +129,7 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
         size or None,
         1,
         (Action.FEED_BATCHES,),
-        ("ds = tf.data.Dataset.from_generator(batches, output_signature=...)  # not from_tensor_slices(x)",),
+        tuple(line.replace("ARRAY", in_python) for line in code),
     )
 
 
@@ -159,6 +175,7 @@ def dense_gradient(request: Request) -> Cause | None:
     if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not (looked_up and made):
         return None
     size = a.asked or 4 * prod(shape)
+    code = "g = tf.IndexedSlices(g.values * 0.5, g.indices, g.dense_shape)  # any change, in place of * 0.5"
     return Cause(
         Key.DENSE_GRADIENT,
         f"The gradient of {quoted(tables[0][0])} is dense, as large as the table: {request.who} asked for "
@@ -167,7 +184,8 @@ def dense_gradient(request: Request) -> Cause | None:
         size,
         1 + len(dense),
         (Action.KEEP_SPARSE,),
-        ("tf.IndexedSlices(change(g.values), g.indices, g.dense_shape)  # not tf.convert_to_tensor(g)",),
+        (code, "# not g = tf.convert_to_tensor(g) * 0.5"),
+        _use(a),
     )
 
 
@@ -180,18 +198,35 @@ def broadcast(request: Request) -> Cause | None:
     if operation_name(a.operation) not in _ELEMENTWISE or a.asked < max(a.in_use, 4 * largest, _LEAST):
         return None
     made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
-    text = f"{request.who} broadcasts its operands{made}; no tensor before was larger than {format_bytes(largest)}."
+    shapes = sorted({tuple(one.shape) for one in look.largest})
+    pairs = [pair for pair in combinations(shapes, 2) if list(_broadcast(*pair)) == a.shape]
+    operands = " and ".join(tensor_text(list(shape), None) for shape in pairs[0]) if len(pairs) == 1 else "its operands"
+    text = f"It broadcasts {operands}{made}."
+    held = f"The largest tensor that Python held then had {format_bytes(largest)}."
     code = "difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)"
-    return _too_large(a, text, Action.CHECK_SHAPES, code)
+    cause = _too_large(a, text, Action.CHECK_SHAPES, code)
+    return replace(cause, evidence=(*cause.evidence, held))
+
+
+def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape to which two shapes are broadcast; empty if they cannot be, or if that changes neither."""
+    pairs = [*zip_longest(reversed(one), reversed(other), fillvalue=1)]
+    if any(first != second and 1 not in (first, second) for first, second in pairs):
+        return ()
+    return tuple(max(pair) for pair in reversed(pairs))
 
 
 def vectorized(request: Request) -> Cause | None:
     """A Jacobian, or a map that TensorFlow vectorizes, computes all of its rows at once."""
     a = request.anatomy
-    if a.asked is None or not _VECTORIZED.search(a.message):
+    if a.asked is None or not is_vectorized(a):
         return None
-    text = "It belongs to a Jacobian or a vectorized map, which computes all rows at once."
-    return _too_large(a, text, Action.FEWER_ROWS)
+    return _too_large(a, "It computes all of its rows at once.", Action.FEWER_ROWS)
+
+
+def is_vectorized(a: Anatomy) -> bool:
+    """Return whether a Jacobian, or a map that TensorFlow vectorizes, made the request."""
+    return bool(_VECTORIZED.search(a.message))
 
 
 def whole_again(request: Request) -> Cause | None:
@@ -208,10 +243,14 @@ def whole_again(request: Request) -> Cause | None:
 
 
 def _too_large(a: Anatomy, text: str, remedy: Remedy, *code: str) -> Cause:
-    limit = "" if a.limit is None else f"; the limit is {format_bytes(a.limit)}"
-    in_use = () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
     remedies = remedy, raise_limit(a.limit, on_cpu=a.on_cpu)
-    return Cause(Key.LIMIT_TOO_SMALL, text, bytes=a.asked, remedies=remedies, code=code, evidence=in_use)
+    return Cause(Key.LIMIT_TOO_SMALL, text, bytes=a.asked, remedies=remedies, code=code, evidence=_use(a))
+
+
+def _use(a: Anatomy) -> tuple[str, ...]:
+    """Return the sentence on what was in use when there was no room; empty if that is not known."""
+    limit = "" if a.limit is None else f"; the limit is {format_bytes(a.limit)}"
+    return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
 
 
 def step_larger(request: Request) -> Cause | None:

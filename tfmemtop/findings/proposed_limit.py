@@ -215,7 +215,7 @@ def _figure(suggested: SuggestedLimit) -> str:
         Basis.FIT: f"a try of fit that passed under {figure}",
         Basis.REPLAYED: f"{replayed}{growth}",
         Basis.REPLAYED_SO_FAR: f"{replayed}{growth}; later ones are not known",
-        Basis.POOL_SO_FAR: f"the pool of run {suggested.run} came to {figure} so far",
+        Basis.POOL_SO_FAR: f"the pool of run {suggested.run} came to {figure}, as far as it ran",
         Basis.PEAK: f"twice the peak in use, {figure}",
         Basis.OTHER_GROWTH: f"it worked{growth} only",
     }[suggested.basis]

@@ -76,6 +76,7 @@ class Action:
     FEED_FASTER = Remedy("use larger batches, or prefetch")
     KEEP_NUMBERS = Remedy("store float(loss), not the tensor")
     KEEP_ARRAYS = Remedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead")
+    REPEAT_DATASET = Remedy("repeat the data set by data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error), or error.with_traceback(None), in place of the exception")
     BOUND_QUEUE = Remedy("bound the queue, with maxsize, so that what fills it waits")
     SUM_UP = Remedy("add the gradients up as they come, in place of a list of them")
@@ -90,6 +91,7 @@ class Action:
     TAPE_EACH_STEP = Remedy(
         "record less on one tape: a new tape for each batch, smaller batches, a shorter loop, or tf.recompute_grad"
     )
+    DROP_TAPES = Remedy("do not keep the tapes: take the gradients from each one, then drop it")
     DEFINE_ONCE = Remedy("define the function once, and pass the array as an argument or a tf.Variable")
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
     CACHE_IN_FILE = Remedy("cache in a file, cache(FILE), or before the elements are decoded; or do not cache")
@@ -100,13 +102,14 @@ class Action:
     CHECK_SHAPES = Remedy(
         "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time, or give jacobian experimental_use_pfor=False")
+    FEWER_ROWS = Remedy("compute fewer rows at a time, such as by fewer examples")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     CONCAT_ON_HOST = Remedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host")
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
     FIX_ARGUMENTS = Remedy("pass tensors instead of Python values, or fix the input_signature")
+    ONE_GRAPH = Remedy("let one graph serve all lengths, by reduce_retracing or an input_signature with None")
     COMPILE_ONCE = Remedy("make and compile a model once, and give it batches of one shape")
     JAX_GROWTH_ON = Remedy(
         "let JAX take memory only when it needs it, with XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)

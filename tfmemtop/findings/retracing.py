@@ -1,6 +1,8 @@
 """The rule for functions that TensorFlow traces over and over."""
 
+import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import PurePath
 
 from tfmemtop.events import Changed
@@ -69,7 +71,9 @@ class Retraced(Finding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Action.COMPILE_ONCE if self.of_keras else Action.FIX_ARGUMENTS,)
+        if self.of_keras:
+            return (Action.COMPILE_ONCE,)
+        return (Action.ONE_GRAPH if _lengths_differ(self) else Action.FIX_ARGUMENTS,)
 
     @property
     def said(self) -> Said:
@@ -134,6 +138,9 @@ def _until(state: State, hooked: Hooked, course: FunctionCounts) -> float:
     return course.last.t if hooked.ended else state.now
 
 
+_TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<lengths>\d+(,\d+)*)\]")
+"""The text of a tensor as an argument: ``int32[16,99]``."""
+
 _SHAPES = (
     "@tf.function(reduce_retracing=True)  # where shapes change; or",
     "@tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float32)])",
@@ -168,9 +175,33 @@ def code(found: Retraced) -> tuple[str, ...]:
         return ()
     if found.mostly_anew:
         return _ONCE
+    if _lengths_differ(found):
+        return _specified(found.changed[0], found.function)
     kinds = {_kind(one) for one in found.changed} or {_SHAPES, _NUMBERS}
     blocks = [block for block in (_SHAPES, _NUMBERS, _OBJECTS) if block in kinds]
     return tuple(line for number, block in enumerate(blocks) for line in (*([""] if number else []), *block))
+
+
+def _lengths_differ(found: Retraced) -> bool:
+    """Return whether the newest tracing differed only in the lengths of one tensor."""
+    return not found.mostly_anew and len(found.changed) == 1 and bool(_specified(found.changed[0], found.function))
+
+
+def _specified(one: Changed, function: str) -> tuple[str, ...]:
+    """Return the lines for a tensor of which only lengths differ; empty if *one* is no such argument."""
+    before, after = _TENSOR.fullmatch(one.before), _TENSOR.fullmatch(one.after)
+    if before is None or after is None or before["dtype"] != after["dtype"]:
+        return ()
+    pairs = [*zip_longest(before["lengths"].split(","), after["lengths"].split(","))]
+    if any(None in pair for pair in pairs) or all(old == new for old, new in pairs):
+        return ()
+    lengths = ", ".join(new if old == new else "None" for old, new in pairs)
+    return (
+        "@tf.function(reduce_retracing=True)",
+        f"def {function}({one.argument}): ...",
+        "# or, with a TensorSpec for each argument:",
+        f"# @tf.function(input_signature=[tf.TensorSpec([{lengths}], tf.{after['dtype']})])",
+    )
 
 
 def _kind(one: Changed) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from tfmemtop.events import ScriptError, Waiting
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, format_bytes
@@ -45,6 +46,11 @@ class Scene(msgspec.Struct, frozen=True):
         if self.need.whole is None or not self.need.asked:
             return size >= MOST * in_use
         return in_use - size + self.need.asked <= self.need.whole
+
+    @property
+    def stopped(self) -> tuple[Waiting | ScriptError | None, ...]:
+        """Where the script waited for room, and where it ended with an error."""
+        return self.hooked.waiting, self.hooked.error
 
     @property
     def of_all(self) -> str:

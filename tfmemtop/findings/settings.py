@@ -44,8 +44,12 @@ class AskedTooLate(Finding, frozen=True):
     def remedies(self) -> tuple[Remedy, ...]:
         if self.of_growth:
             return (Action.GROWTH_ON,)
-        of_gpus = self.request.call is events.Call.SET_VISIBLE_DEVICES
-        return (Action.CHOOSE_GPUS if of_gpus else Action.SET_LIMIT,)
+        if self.request.call is events.Call.SET_VISIBLE_DEVICES:
+            return (Action.CHOOSE_GPUS,)
+        where, logical = line_of(callsite(self.request)), self.request.logical or ()
+        before = "right after the import of TensorFlow" if self.made_at is None else f"above {line_of(self.made_at)}"
+        limited = any(device.limit is not None for device in logical)
+        return (*((Action.SET_LIMIT,) if limited else ()), Remedy(f"move {where} up, {before}"))
 
     @property
     def said(self) -> Said:

@@ -252,7 +252,7 @@ def _without_limit(seen: RunReview, run: RunState) -> str:
     if leaks(seen.state):
         return "No limit can be named: memory in use kept rising."
     if found_no_room(seen.state):
-        return "What the run needs is not known: it waited for room."
+        return "What the run needs is not known: an allocation waited for room."
     return "The run was cut short, so what it needs is not known."
 
 

@@ -27,6 +27,8 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
 _KEY = re.compile(r"\['[^']*'\]")
+_CLOSURE = re.compile(r"\.__closure__\[\d+\]")
+"""A cell of what a function captures: its number says nothing to a user."""
 _MANY_KEYS = 8
 """From so many keys of a dict on, they are not names that the script's text has, such as ``history['loss']``."""
 _NUMBER = re.compile(r"_\d+(?=[/_]|$)")
@@ -329,7 +331,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
 
 def _kept(group: events.Alike) -> Kept:
     return Kept(
-        holder=group.holder,
+        holder=_CLOSURE.sub(".__closure__[*]", group.holder),
         count=group.count,
         items=group.items,
         bytes=group.bytes,
