@@ -140,7 +140,7 @@ CASES = (
     Case("means_kept", "fast_leak.py means", "--cpu-pool 500M", "none", fails=False),
     Case(
         "losses_in_attribute", "losses_in_attribute.py tensors", "--cpu-pool 200M", "tensors_kept",
-        "losses_in_attribute.py numbers", holder="losses", remedy=NUMPY_OR_FLOAT, in_ci=True,
+        "losses_in_attribute.py numbers", holder="losses", remedy=NUMPY_OR_FLOAT,
     ),
     Case(
         "predictions_collected", "predictions_collected.py", "--cpu-pool 300M", "tensors_kept",
@@ -208,7 +208,6 @@ CASES = (
     ),
     Case(
         "pairwise", "pairwise.py 2500", "--cpu-pool 400M", "limit_too_small|step_larger_than_before", "pairwise.py 100",
-        in_ci=True,
     ),
     Case(
         "unfrozen", "unfrozen.py", "--cpu-pool 330M", "step_larger_than_before|limit_too_small",
@@ -261,7 +260,6 @@ CASES = (
     Case("frames_bounded", "frames_on_host.py 40", "--cpu-pool 200M", "none", fails=False),
     Case(
         "many_shapes", "many_shapes.py", "--cpu-pool 200M", "retracing", "PAD=1 many_shapes.py", fails=False,
-        in_ci=True,
     ),
     Case("set_too_late", "set_too_late.py", "--cpu-pool 200M", "setting_without_effect|none", fails=False),
     Case("wrong_shape", "wrong_shape.py", "--cpu-pool 200M", "not_memory"),

@@ -53,7 +53,10 @@ class SecondReader:
         return self.end is not None
 
     def _found(self) -> socket.socket | None:
-        for path in self._runtime.glob(self._pattern):
+        paths: list[Path] = []
+        with suppress(FileNotFoundError):  # the last engine to end removes the folder of all
+            paths.extend(self._runtime.glob(self._pattern))
+        for path in paths:
             with suppress(OSError):  # it has no description yet, or the engine has ended
                 if self._of in str((path.parent / "session").readlink()):
                     found = connected(path)
