@@ -24,6 +24,10 @@ class Slow(keras.callbacks.Callback):
         time.sleep(0.2)
     on_train_batch_end = on_predict_batch_end = on_test_batch_end
 
+class Late(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        time.sleep(0.5)
+
 model = keras.Sequential([keras.layers.Embedding(64, 8), keras.layers.Flatten(), keras.layers.Dense(1)])
 model.compile("sgd", "mse", jit_compile=False)
 x, y = np.ones((4, 3), "int32"), np.zeros((4, 1))
@@ -39,7 +43,7 @@ for step in range(3):
 with Trace("short"):
     pass
 try:
-    model.fit(x + 99, y, verbose=0)
+    model.fit(x + 99, y, verbose=0, callbacks=[Late()])
 except tf.errors.InvalidArgumentError as error:
     print("".join(traceback.format_exception(error)))
 try:
