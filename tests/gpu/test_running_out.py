@@ -42,7 +42,7 @@ CASES = {
         [],
         "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1024)])\n"
         + BEYOND,
-        ("asked for 600.0 MiB", "the limit that the script set is 1.0 GiB"),
+        ("asked for 600.0 MiB", "the script's limit is 1.0 GiB"),
     ),
     "fragmented": (
         ["--memory-limit", "1G", "--growth", "off"],
