@@ -16,11 +16,11 @@ from tests.findings.test_exhausted import error, told
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.keepers import MANY, keeper, tensors_without_path
+from tfmemtop.findings.keepers import keeper, tensors_without_path
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.room import no_room
-from tfmemtop.findings.scene import Need, Scene
+from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Inventory

@@ -7,13 +7,13 @@ fragmentation.
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.keepers import MANY, keeper
+from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
-from tfmemtop.findings.scene import Need, Scene
+from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind

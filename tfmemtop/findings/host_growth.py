@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.keepers import MANY
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.retracing import Retraced, retracing
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, counted, format_bytes, rough_time, spoken

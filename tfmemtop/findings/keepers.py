@@ -10,18 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from tfmemtop.events.census import Alike, Unseen
-from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.data_sets import dataset_buffer
 from tfmemtop.findings.names import argument_changed, holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.scene import MOST, Scene
+from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.inventory import Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
-
-MANY = 8
-"""The least number of tensors that counts as a collection that grows."""
 
 _LOOSE = 64
 """The least number of tensors without a path, or on one tape. Fewer may be those of one step, which it needs."""
@@ -44,18 +41,6 @@ _TRACED = 3  # graphs of one function, from which on their constants may be many
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
 has the shape of a variable is most often its gradient."""
-
-_INTERLEAVE = "interleave"
-_BUFFERS = {
-    "shuffle": Action.SMALLER_BUFFER,
-    "cache": Action.CACHE_IN_FILE,
-    "prefetch": Action.PREFETCH_LESS,
-    _INTERLEAVE: Action.INTERLEAVE_LESS,
-}
-"""The kinds of data sets that keep elements, with what helps."""
-
-_MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
-"""The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
 
 _ON_ONE_TAPE = (
     "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
@@ -338,66 +323,6 @@ def constants_captured(scene: Scene) -> Cause | None:
             *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
         ),
     )
-
-
-def dataset_buffer(scene: Scene) -> Cause | None:
-    """A data set keeps elements: to shuffle them, or to have them again.
-
-    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
-    """
-    kind = _buffering(scene)
-    if kind is None or not is_cpu(scene.stock.device):
-        return None
-    look = scene.stock.look or scene.stock.census
-    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
-    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
-    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
-    each, count, size = _elements(scene)
-    if largest is not None and (size < room or not (largest.each or 0) / 2 <= each <= (largest.each or 0)):
-        each, size = largest.each or 0, min(room, scene.stock.rest)
-    if not each or not scene.matters(size):
-        return None
-    of = f"up to {largest.elements:,} elements" if largest else "elements"
-    if largest is not None and size // each < (largest.elements or 0):
-        of = f"~{size // each:,} of at most {largest.elements:,} elements"
-    what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
-    if kind == _INTERLEAVE:
-        what = (
-            f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(size // count)} each"
-        )
-    return Cause(
-        Key.DATASET_BUFFER,
-        f"{what}: ~{_sized(size, scene)}.",
-        f"tf.data {kind}",
-        size,
-        count or size // each,
-        (_BUFFERS[kind],),
-    )
-
-
-def _elements(scene: Scene) -> tuple[int, int, int]:
-    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
-    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
-    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
-    parts = [part for part in alike if part.count >= MANY]
-    if not parts:
-        return 0, 0, 0
-    most = max(parts, key=lambda part: part.bytes)
-    each = most.requested // most.count
-    same = [part for part in parts if part.requested // part.count == each]
-    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
-
-
-def _buffering(scene: Scene) -> str | None:
-    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
-    failure = scene.hooked.failure
-    if failure is not None and "InterleaveDataset" in failure.error.message:
-        return _INTERLEAVE  # an operation of its function failed
-    look = scene.stock.look or scene.stock.census
-    told = look.buffers if look else []
-    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
-    known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
-    return next((kind for kind in _BUFFERS if kind in known), None)
 
 
 RULES: tuple[Rule, ...] = (

@@ -12,6 +12,9 @@ _MUCH, MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 
+MANY = 8
+"""The least number of tensors that counts as a collection that grows."""
+
 
 class Need(msgspec.Struct, frozen=True):
     """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.

@@ -1,0 +1,80 @@
+"""The cause that a data set keeps elements. Pure."""
+
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.scene import MANY, Scene
+from tfmemtop.state.attribution import Kind
+from tfmemtop.units import format_bytes
+
+_INTERLEAVE = "interleave"
+_BUFFERS = {
+    "shuffle": Action.SMALLER_BUFFER,
+    "cache": Action.CACHE_IN_FILE,
+    "prefetch": Action.PREFETCH_LESS,
+    _INTERLEAVE: Action.INTERLEAVE_LESS,
+}
+"""The kinds of data sets that keep elements, with what helps."""
+
+_MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
+"""The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
+
+
+def dataset_buffer(scene: Scene) -> Cause | None:
+    """A data set keeps elements: to shuffle them, or to have them again.
+
+    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    """
+    kind = _buffering(scene)
+    if kind is None or not is_cpu(scene.stock.device):
+        return None
+    look = scene.stock.look or scene.stock.census
+    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
+    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
+    each, count, size = _elements(scene)
+    if largest is not None and (size < room or not (largest.each or 0) / 2 <= each <= (largest.each or 0)):
+        each, size = largest.each or 0, min(room, scene.stock.rest)
+    if not each or not scene.matters(size):
+        return None
+    of = f"up to {largest.elements:,} elements" if largest else "elements"
+    if largest is not None and size // each < (largest.elements or 0):
+        of = f"~{size // each:,} of at most {largest.elements:,} elements"
+    what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
+    if kind == _INTERLEAVE:
+        what = (
+            f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(size // count)} each"
+        )
+    return Cause(
+        Key.DATASET_BUFFER,
+        f"{what}: ~{format_bytes(size)} {scene.of_all}.",
+        f"tf.data {kind}",
+        size,
+        count or size // each,
+        (_BUFFERS[kind],),
+    )
+
+
+def _elements(scene: Scene) -> tuple[int, int, int]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
+    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
+    parts = [part for part in alike if part.count >= MANY]
+    if not parts:
+        return 0, 0, 0
+    most = max(parts, key=lambda part: part.bytes)
+    each = most.requested // most.count
+    same = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
+
+
+def _buffering(scene: Scene) -> str | None:
+    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    failure = scene.hooked.failure
+    if failure is not None and "InterleaveDataset" in failure.error.message:
+        return _INTERLEAVE  # an operation of its function failed
+    look = scene.stock.look or scene.stock.census
+    told = look.buffers if look else []
+    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
+    known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
+    return next((kind for kind in _BUFFERS if kind in known), None)
