@@ -1,0 +1,79 @@
+"""Requests like one that failed, in the windows that were recorded before: how large they were. Pure."""
+
+from collections.abc import Set
+
+import msgspec
+
+from tfmemtop.events import Holders, Holding
+from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
+from tfmemtop.state.step_course import WindowCourse, unpacked
+
+_US = 1e6
+
+
+class PastRequest(msgspec.Struct, frozen=True):
+    """The largest request of the same kind before: its ``shape``, and its ``bytes``."""
+
+    shape: tuple[int, ...]
+    bytes: int
+
+
+def largest_before(
+    hooked: Hooked,
+    device: str,
+    operation: str | None,
+    shape: list[int] | None,
+    before: float,
+    variables: Set[tuple[int, ...]] = frozenset(),
+) -> PastRequest | None:
+    """Return the largest earlier request like one for *shape* by *operation*, made by *before*.
+
+    It is one by the same operation, if that is known by its name in a graph; else one for a tensor of as many
+    dimensions, most of which are equal. What has the shape of one of the *variables* is left out: its size is not that
+    of a batch. ``None`` if neither name nor shape is known, or if there was room for an even larger one.
+    """
+    name = operation if operation and not operation.startswith("__") else None
+    if shape is None and name is None:
+        return None
+    found: list[PastRequest] = []
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        for kind in _made_by(before, window, course):
+            known = list(kind.shape or ())
+            if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
+                continue
+            if shape is not None and _extends(shape, known):
+                return None
+            if shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape)):
+                found.append(PastRequest(tuple(known), kind.requested))
+    return max(found, key=lambda one: one.bytes, default=None)
+
+
+def _made_by(before: float, window: Holders, course: WindowCourse) -> list[Holding]:
+    """Return the kinds of allocations of a *window* of which one was made by then."""
+    spans = zip(course.holdings, course.begins, strict=True)
+    past = {place for place, event in spans if event < 0 or window.began + course.times[event] / _US <= before}
+    return [course.kinds[place] for place in sorted(past)]
+
+
+def _same(one: str, other: str, *, whole: bool) -> bool:
+    """Return whether two names are of the same operation: of the same layer too, if the *whole* names are compared."""
+    return one == other if whole else named(one).base == named(other).base
+
+
+def _extends(small: list[int], large: list[int]) -> bool:
+    """Return whether *large* is like *small*, with some dimensions larger: at least half of them are equal.
+
+    If only the last dimension differs, that is the width of a layer, and these are two layers.
+    """
+    if len(small) != len(large) or small[:-1] == large[:-1]:
+        return False
+    pairs = list(zip(small, large, strict=True))
+    return sum(old == new for old, new in pairs) * 2 >= len(pairs) and all(new >= old for old, new in pairs)
+
+
+def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:
+    """Return whether no new size of *shape* is in *known*: what has one belongs to the same batch."""
+    return set(known).isdisjoint(new for old, new in zip(known, shape, strict=True) if new > old)
