@@ -198,6 +198,12 @@ def test_the_same_line_in_the_output_and_from_the_probe_counts_once() -> None:
     assert told(gpu(2 * GIB), kept, error(requested=None)).anatomy.asked == 64 * MIB
 
 
+def test_of_requests_that_failed_together_the_line_about_the_errors_own_counts() -> None:
+    kept = [events.AllocatorLine(t=29.95, pid=100, at=29.9, allocator="bfc", size=size) for size in (64 * MIB, GIB)]
+    assert told(gpu(2 * GIB), *kept, error()).anatomy.asked == 64 * MIB
+    assert told(gpu(2 * GIB), kept[1], error()).anatomy.asked == 64 * MIB
+
+
 def test_without_a_size_no_verdict_is_made_up() -> None:
     bare = events.OutOfMemory(t=30.0, pid=100, message="failed to allocate memory [Op:AddV2]", operation="AddV2")
     unknown = cause(gpu(2 * GIB), bare)

@@ -259,6 +259,16 @@ def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
     assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
 
 
+def test_elements_that_do_not_fit_a_shuffle_buffer_lie_in_the_cache() -> None:
+    def holder(shuffled: int) -> str:
+        buffers = [events.DatasetBuffer("shuffle", shuffled, MIB), events.DatasetBuffer("cache", None, MIB)]
+        elements = part("resize", 600 * MIB, 600, shape=(512, 512))
+        cause = kept(look(buffers=buffers), elements, device="CPU:0")
+        return cause.holder if cause else ""
+
+    assert (holder(300), holder(299)) == ("tf.data shuffle", "tf.data cache")
+
+
 def test_results_of_a_notebooks_cells() -> None:
     results = [group("Out[3]", 1, 200 * MIB), group("_", 1, 200 * MIB)]
     cause = kept(look(*results))

@@ -1,5 +1,6 @@
 """The cause that a data set keeps elements. Pure."""
 
+from tfmemtop.events.census import DatasetBuffer
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.remedy import Action
@@ -33,7 +34,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size = _elements(scene)
-    if largest is not None and (size < room or not (largest.each or 0) / 2 <= each <= (largest.each or 0)):
+    if largest is not None and (size < room or not _alike(largest, each)):
         each, size = largest.each or 0, min(room, scene.stock.rest)
     if not each or not scene.matters(size):
         return None
@@ -74,7 +75,19 @@ def _buffering(scene: Scene) -> str | None:
     if failure is not None and "InterleaveDataset" in failure.error.message:
         return _INTERLEAVE  # an operation of its function failed
     look = scene.stock.look or scene.stock.census
-    told = look.buffers if look else []
+    told = list(look.buffers) if look else []
     known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
     known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
-    return next((kind for kind in _BUFFERS if kind in known), None)
+    each, _, size = _elements(scene)
+    return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
+
+
+def _room(kind: str, told: list[DatasetBuffer], each: int) -> float:
+    """Return how many bytes of elements of *each* bytes the buffers of a *kind* can keep: infinite if not known."""
+    alike = [one for one in told if one.kind == kind and _alike(one, each)]
+    return sum((one.elements or 0) * (one.each or 0) for one in alike) or float("inf")
+
+
+def _alike(buffer: DatasetBuffer, each: int) -> bool:
+    """Return whether allocations of *each* bytes may be elements of *buffer*, or the largest of their tensors."""
+    return (buffer.each or 0) / 2 <= each <= (buffer.each or 0)

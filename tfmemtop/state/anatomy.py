@@ -14,6 +14,7 @@ RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
 _LATER_S = 3.0  # the time that the script's output and files take to arrive here
+_ROUNDING = 256  # bytes, to which BFC rounds a request up
 _COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
@@ -119,7 +120,7 @@ def _anatomy(
     scratch: bool = False,
 ) -> Anatomy:
     """Return the anatomy of what failed at *failed*; with *scratch*, it may be a request for scratch memory."""
-    complaint = _request(state, pid, hooked, device, failed, scratch)
+    complaint = _request(state, pid, hooked, device, failed, scratch, error.requested if error else None)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
         device = named or _only(hooked, failed)
@@ -180,10 +181,20 @@ def _belongs(t: float, failed: float) -> bool:
 
 
 def _request(
-    state: State, pid: int, hooked: Hooked, device: str | None, failed: float, scratch: bool = False
+    state: State,
+    pid: int,
+    hooked: Hooked,
+    device: str | None,
+    failed: float,
+    scratch: bool,
+    tensor: int | None,
 ) -> Complaint | None:
-    """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request."""
+    """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request.
+
+    Where the bytes of the *tensor* are known, it is a line about that many: other threads' requests may fail as well.
+    """
     near = [c for c in reversed(state.run.complaints) if _belongs(c.t, failed)] if state.run else []
+    near = [c for c in near if tensor is None or tensor <= c.size < tensor + _ROUNDING]
     return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
 
 
