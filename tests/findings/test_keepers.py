@@ -197,6 +197,7 @@ def named(*names: str, kind: str = "variables") -> list[events.Variable]:
 def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list[events.Variable], number: int) -> None:
     cause = kept(look(variables=variables))
     assert ((cause is not None and cause.key is Key.VARIABLES_KEPT and cause.count) or 0) == number
+    assert (Action.DROP_MODELS in actions(cause)) == bool(number and "/" in variables[0].name)
     assert kept(look(variables=variables), need=replace(FULL, rose=149 * MIB)) is None, "made at once"
 
 

@@ -1,5 +1,6 @@
 """Memory that rises until it runs out: what is called a leak, and what is not, in real runs and at each threshold."""
 
+import signal
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -62,6 +63,14 @@ def test_who_kept_what_filled_the_pool_is_named(name: str, holder: str, count: i
     assert suggested_limit(seen(name).state) is None, "no limit is enough"
     told = {type(held.finding): held.finding.said.text for held in weighed(seen(name))}
     assert Leak not in told and NoRoom not in told and holder in told[AllocationFailed], "told once"
+
+
+def test_a_leak_is_told_though_somebody_ended_the_run() -> None:
+    told = list(recording.read(RECORDINGS / "leak.jsonl").events())
+    failed = next(at for at, one in enumerate(told) if isinstance(one, events.OutOfMemory))
+    ended = events.RunEnd(t=told[failed - 1].t + 20, run=1, exit_code=None, signal=signal.SIGTERM)
+    cause = verdict(review([*told[:failed], ended]))
+    assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
 
 
 def test_a_leak_beside_a_model_is_found_though_no_global_holds_it() -> None:

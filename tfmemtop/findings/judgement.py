@@ -72,7 +72,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
             # The error may be of what waited for the full pool, such as a request to a server.
             return replace(kept.cause, text=f"The pool was full as the script failed. {kept.cause.text}"), kept
-        return _not_memory(state, run), None
+        if run.failed or not rising(state):  # people also end a run since its memory rises
+            return _not_memory(state, run), None
     for cause in rising(state).values():
         told = next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
         return replace(cause, text=f"Memory keeps rising: {cause.text}"), told

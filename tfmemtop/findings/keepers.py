@@ -159,18 +159,15 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         most.bytes,
         most.count,
         (Action.KEEP_ARRAYS,),
-        evidence=(
-            *_made_by(most, scene),
-            "A thread's own data may hold them, or, up to Python 3.12, a local variable of a function that runs.",
-            *_unseen(scene),
-        ),
+        evidence=(*_made_by(most, scene), *_unseen(scene)),
     )
 
 
 def _unseen(scene: Scene) -> tuple[str, ...]:
-    """Return the sentence that an audit hook of the script's has limited the search for paths, if that is so."""
+    """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
-    return (Unseen.AUDITED.text,) if look is not None and look.hidden is Unseen.AUDITED else ()
+    hidden = "A thread's own data may hold them, or, up to Python 3.12, a local variable of a function that runs."
+    return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
 
 
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
@@ -206,7 +203,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             "",
             size,
             number,
-            False,
+            "/" in name,  # of a layer's
         )
     return None
 
