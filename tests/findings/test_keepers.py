@@ -382,6 +382,23 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
+def test_the_phase_that_asked_for_more_is_named() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB), w.step(rows=2048).done(t=20.0)]
+    asked = events.OutOfMemory(
+        t=30.0, pid=100, message="OOM", device="GPU:0", requested=48 * MIB, operation="Relu", shape=[12288, 1024]
+    )
+
+    def text(name: str, ended: float | None) -> str:
+        peaks = {"GPU:0": IN_USE}
+        phase = events.ScriptPhase(
+            t=29.0, pid=100, number=2, name=name, epoch=None, began=22.0, ended=ended, peaks=peaks
+        )
+        return told(full, phase, asked).cause.text
+
+    assert " in evaluate asked for 48.0 MiB" in text("evaluate", None) and " in evaluate" in text("evaluate", 30.1)
+    assert " in " not in text("evaluate", 29.0) and " in " not in text("fit", None)
+
+
 def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:
     anatomy = told([*begin(), effective(True), reading(29.9, GIB, pool=GIB, limit=GIB)], error()).anatomy
     assert no_room(anatomy).key is Key.LIMIT_TOO_SMALL

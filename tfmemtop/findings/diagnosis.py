@@ -66,7 +66,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
     rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
-    large = outlier(Request(a, stock, hooked, t))
+    large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
     # If the pool held much more before, what it keeps now is not why there is no room.
@@ -87,6 +87,13 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         peak = 0  # not one step has found enough, so what one needs is not known
     full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, peak), a)
     return _beyond_all(_between(full, stock), hooked, trend, a, t)
+
+
+def _phase(state: State, pid: int, t: float) -> str:
+    """Return the name of the script's innermost phase at *t*, such as ``evaluate``; empty if it is not known."""
+    told = state.run.phases.values() if state.run else ()
+    at = [one for one in told if one.pid == pid and one.began <= t and (one.ended is None or one.ended >= t)]
+    return max(at, key=lambda one: one.began).name if at else ""
 
 
 def _between(cause: Cause, stock: Inventory) -> Cause:

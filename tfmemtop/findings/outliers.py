@@ -8,7 +8,7 @@ from math import prod
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, tensor_text
 from tfmemtop.findings.past_requests import largest_before
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
@@ -49,6 +49,10 @@ _ROWS = (
     "data = tf.data.Dataset.from_generator(lambda: ARRAY, output_signature=signature).batch(32)",
 )
 
+_USUAL = "fit"
+"""The phase that goes without saying."""
+
+_PREFIX = len("Out of memory: ")
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
@@ -62,12 +66,16 @@ _LEAST = 8 * MIB
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request for which there was no room, in a pool with that ``stock``; ``asked`` is ``None`` if not known."""
+    """A request for which there was no room, in a pool with that ``stock``; ``asked`` is ``None`` if not known.
+
+    ``phase`` is the script's phase, such as ``evaluate``; empty if none is known.
+    """
 
     anatomy: Anatomy
     stock: Inventory
     hooked: Hooked
     t: float
+    phase: str = ""
 
     @property
     def asked(self) -> int | None:
@@ -265,10 +273,11 @@ def step_larger(request: Request) -> Cause | None:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
     before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
+    asked = f"asked for {format_bytes(a.asked)}{shape}; before, it asked for at most {before}{format_bytes(past.bytes)}"
+    phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} asked for {format_bytes(a.asked)}{shape}; before, it asked for at most {before}"
-        f"{format_bytes(past.bytes)}.",
+        fitting(f"{request.who}{phase} {asked}.", f"{request.who} {asked}.", room=_PREFIX),
         request.who,
         a.asked,
         1,
