@@ -408,6 +408,18 @@ def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> No
     assert actions(on_cpu) == [raise_limit(GIB, on_cpu=True)]
 
 
+def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    window = w.Window(number=1)
+    for _ in range(2):
+        window.allocate(300 * MIB, "AddV2", shape=[300, 262144], dtype="float32")
+    own = [events.Variable(n, "tensors", [300, 262144], "float32", "GPU:0", 300 * MIB) for n in ("x_train", "flipped")]
+    cause = told(full, window.done(t=20.0), look(variables=own), error()).cause
+    assert cause.key is Key.LIMIT_TOO_SMALL and cause.mostly == "Mostly `x_train`, `flipped`."
+    other = [replace(one, name=f"error_handler.<locals>.args[{at}]") for at, one in enumerate(own)]
+    assert "args" not in told(full, window.done(t=20.0), look(variables=other), error()).cause.mostly
+
+
 def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:
     """The look belongs to the failure only if it was made near it."""
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]

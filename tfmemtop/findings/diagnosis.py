@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
-from tfmemtop.findings.outliers import Request, outlier
+from tfmemtop.findings.outliers import Request, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
@@ -43,6 +43,7 @@ _SHARE = 0.1
 _MOSTLY = 0.3
 """The least share of the memory in use of a kind that the verdict names."""
 
+_NAMED = 3  # tensors
 _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
 
@@ -140,13 +141,19 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
     names = ", ".join(map(_named_part, large[:3]))
-    evidence = (f"In use: {kinds}.", f"The largest results: {names}." if names else "", tape)
+    held = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]
+    if sum(one.bytes for one in held) < _MOSTLY * stock.in_use:
+        held = []
+    of_each = ", ".join(f"{holder_name(one.name)} {format_bytes(one.bytes)}" for one in held)
+    largest = f"Python holds {of_each}." if held else f"The largest results: {names}." if names else ""
+    evidence = (f"In use: {kinds}.", largest, tape)
     if not limited:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
     if large and large[0].count == 1 and large[0].bytes >= stock.in_use / 2:
         most = _named_part(large[0])
+    most = ", ".join(holder_name(one.name) for one in held) or most
     if most and stock.in_use >= (a.asked or 0):
         cause = replace(cause, mostly=f"Mostly {most}{'; a GradientTape was open' if tape else ''}.")
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:

@@ -165,7 +165,11 @@ def grown_by_copying(request: Request) -> Cause | None:
                 size + a.asked,
                 2,
                 (Action.CONCAT_ON_HOST,),
-                ("parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"),
+                (
+                    "x = tf.concat([x, part], 0)[-1000:]  # no more than is needed; or",
+                    "parts.append(part.numpy())  # in place of tf.concat",
+                    "np.concatenate(parts)  # once, at the end",
+                ),
                 ("No limit is enough for long: each step needs a little more than the one before.",),
             )
     return None
@@ -239,7 +243,7 @@ def is_vectorized(a: Anatomy) -> bool:
 def whole_again(request: Request) -> Cause | None:
     """An operation on a large tensor of the script's makes another one that is as large."""
     a = request.anatomy
-    own = [one for one in request.stock.singles if _WRAPPER not in one.name]
+    own = [one for one in request.stock.singles if not of_call(one.name)]
     alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
     if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
         return None
@@ -247,6 +251,11 @@ def whole_again(request: Request) -> Cause | None:
         return None
     text = f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one."
     return _too_large(a, text, Action.IN_PARTS)
+
+
+def of_call(name: str) -> bool:
+    """Return whether a tensor of that *name* is held by a function around a call of TensorFlow's or Keras's."""
+    return _WRAPPER in name
 
 
 def _too_large(a: Anatomy, text: str, remedy: Remedy, *code: str) -> Cause:

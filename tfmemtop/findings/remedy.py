@@ -104,7 +104,9 @@ class Action:
     )
     FEWER_ROWS = Remedy("compute fewer rows at a time, such as by fewer examples")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
-    CONCAT_ON_HOST = Remedy("keep arrays in a list (tensor.numpy()), and concatenate once on the host")
+    CONCAT_ON_HOST = Remedy(
+        "keep only the rows that are still needed; or arrays in a list (tensor.numpy()), concatenated once on the host"
+    )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
