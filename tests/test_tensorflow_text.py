@@ -33,6 +33,10 @@ DEVICE = "/job:localhost/replica:0/task:0/device:"
             " by allocator GPU_1_bfc\n\t [[{{node model/dense/MatMul}}]]\nHint: …",
             ("GPU:1", 2, "model/dense/MatMul", [], "bfloat16"),
         ),
+        (
+            "OOM when allocating tensor of shape [20,3] and type float\n\t [[{{node MatVec/MatMul/a}}]] [Op:__step_9]",
+            (None, 240, "__step_9", [20, 3], "float"),
+        ),
         ("OOM when allocating tensor with shape[4] and type variant", (None, None, None, [4], "variant")),
         (
             "Out of memory while trying to allocate 4294967296 bytes. [Op:__inference]",

@@ -37,11 +37,11 @@ _RAN_OUT = re.compile(
 _LINE = 400  # characters: a line about exhaustion is shorter, and may be split between two chunks of output
 _UNITS = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB"))}
 
-_TENSOR = re.compile(r"with shape\[([\d,]*)\](?: and type (\w{1,64}))?")
+_TENSOR = re.compile(r"(?:with shape|of shape )\[([\d,]*)\](?: and type (\w{1,64}))?")
 _BYTES = re.compile(r"allocat\w+ (\d+)(?: bytes|\.(?!\d)|$)")
 _ABOUT = re.compile(r"allocat\w+ (\d[\d.]{0,15}?)(B|[KMGT]iB)\b")  # by XLA, with two decimals
 _DEVICE = re.compile(
-    r"(?<!device_)/(?:job:\S*?/)?device:([A-Z]{1,64}:\d{1,9})(?= by allocator)|on device ordinal (\d{1,9})\b"
+    r"(?<!device_)/(?:job:\S*?/)?device:([A-Z]{1,64}:\d{1,9})(?= by allocator)|on (?:device ordinal |GPU:)(\d{1,9})\b"
 )
 _OPERATION = re.compile(r"\[Op:(\w+)\]")
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")

@@ -18,6 +18,7 @@ from tfmemtop.findings.room import no_room
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy
+from tfmemtop.tensorflow_text import parse_exhausted
 
 OURS = Settings(memory_limit=2 * GIB)
 HIGHER, LARGER = raise_limit(2 * GIB, on_cpu=False), raise_limit(300 * MIB, on_cpu=True)
@@ -163,6 +164,16 @@ def test_held_by_others_who_lowered_the_limit() -> None:
     assert actions(finding) == [Action.USE_OTHER_GPU]
     # Here the others hold less than what was lacking.
     assert cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)).key is Key.LIMIT_TOO_SMALL
+
+
+def test_cuda_cannot_begin_on_a_card_that_another_process_holds() -> None:
+    message = "cudaSetDevice() on GPU:0 failed. Status: out of memory"
+    parsed = parse_exhausted(message)
+    failed = events.OutOfMemory(t=30.0, pid=100, message=message, device=parsed.device)
+    before = [*begin(), s.device_reading(29.5, {100: 14 * MIB, 7: 138 * GIB, 8: GIB})]
+    finding = told(before, failed)
+    assert finding.cause.key is Key.OTHERS and actions(finding) == [Action.USE_OTHER_GPU]
+    assert "Process 7 holds 138.0 GiB of the card" in finding.whole_cause.text
 
 
 def test_truly_full() -> None:

@@ -16,7 +16,7 @@ BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 
 Rule = Callable[[Anatomy], Cause | None]
 
-_NEARLY = 0.8  # share of the limit
+_NEARLY = 0.8  # share of the limit, or of what other processes hold
 
 
 def no_room(a: Anatomy, peak: int | None = None) -> Cause:
@@ -61,6 +61,21 @@ def library(a: Anatomy) -> Cause | None:
         evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
         explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
         "card, or other processes, leave less of it. A limit for the pool leaves some.",
+    )
+
+
+def no_start(a: Anatomy) -> Cause | None:
+    """CUDA could not begin on the card, since other processes hold it."""
+    if not any(words in a.message for words in _NO_START) or a.card_free is None or not a.others:
+        return None
+    return Cause(
+        Key.OTHERS,
+        f"{_others(a)}; {format_bytes(a.card_free)} were free.",
+        "other processes",
+        a.others,
+        remedies=(Action.USE_OTHER_GPU,),
+        explanation="A process needs memory on the card for CUDA itself, before TensorFlow's pool. The process table "
+        "shows who holds the card.",
     )
 
 
@@ -119,7 +134,7 @@ def held_by_others(a: Anatomy) -> Cause | None:
         return None
     return Cause(
         Key.OTHERS,
-        f"Other processes hold {format_bytes(a.others)} of the card.",
+        f"{_others(a)}.",
         "other processes",
         a.others,
         remedies=(Action.USE_OTHER_GPU,),
@@ -197,6 +212,13 @@ def lacking(a: Anatomy) -> int | None:
     return max(0, a.in_use + a.asked - a.pool)
 
 
+def _others(a: Anatomy) -> str:
+    """Return who holds what others hold of the card: one process, if it has nearly all of that."""
+    others, (pid, used) = a.others or 0, a.largest_other or (0, 0)
+    who = f"Process {pid} holds" if used >= _NEARLY * others else "Other processes hold"
+    return f"{who} {format_bytes(used if used >= _NEARLY * others else others)} of the card"
+
+
 def _beyond_limit(a: Anatomy, more: int) -> int:
     """Return the bytes by which the limit is too low for a pool of *more* bytes more; 0 if it is high enough."""
     return 0 if a.limit is None or a.pool is None else max(0, a.pool + more - a.limit)
@@ -210,4 +232,6 @@ _LIMIT_OF = {
 
 _LIBRARIES = "no blas for stream", "dnn library initialization failed", "status_not_initialized", "status_alloc_failed"
 
-RULES: tuple[Rule, ...] = (scratch, library, fragmented, held_back, held_by_others, truly_full, card_full)
+_NO_START = "cudaSetDevice()", "implicit initialization"
+
+RULES: tuple[Rule, ...] = (scratch, no_start, library, fragmented, held_back, held_by_others, truly_full, card_full)

@@ -149,7 +149,7 @@ def _how_taken(seen: RunReview, run: RunState) -> str:
         what, size = "the whole process", run.peak_process_total
     came = f"{format_bytes(size)} of {format_bytes(_card(seen))}"
     if not kind.on_gpu:
-        return "No: TensorFlow used no GPU, as far as was seen."
+        return "Not by this run: TensorFlow used no GPU in it, as far as was seen."
     answer = "Yes" if _most_of_card(seen, run) else "No"
     if kind is PoolKind.RESERVED:
         return f"{answer}: growth was off, so TensorFlow took {came} at once."

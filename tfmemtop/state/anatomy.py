@@ -22,9 +22,10 @@ class Anatomy(msgspec.Struct, frozen=True):
     """A failed allocation on ``device`` (``None`` where that is not known). Sizes in bytes, unknown ones ``None``.
 
     ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the
-    GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes. ``map_age_s`` and
-    ``reading_age_s`` are the seconds by which the map and the reading are older than the failure. ``line`` is the
-    script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this memory.
+    GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
+    with most: its number and its bytes. ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the
+    reading are older than the failure. ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow
+    reports that it can do without this memory.
     """
 
     pid: int
@@ -45,6 +46,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     card_total: int | None
     card_free: int | None
     others: int | None
+    largest_other: tuple[int, int] | None
     reading_age_s: float | None
     map_age_s: float | None
 
@@ -135,6 +137,7 @@ def _anatomy(
     in_use = shown.in_use if shown and exact else reading.in_use if reading else None
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
+    known = [(used, number) for number, used in others or () if used is not None]
     waiting = waited(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     return Anatomy(
@@ -156,7 +159,8 @@ def _anatomy(
         limit_by=limit_by(state, hooked, device, limit) if device else LimitBy.TENSORFLOW,
         card_total=total,
         card_free=free,
-        others=others,
+        others=None if others is None or len(known) < len(others) else sum(used for used, _ in known),
+        largest_other=max(known)[::-1] if known else None,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
     )
@@ -223,8 +227,8 @@ def _limit(hooked: Hooked, device: str | None, reading: events.Allocator | None)
 
 def _card(
     state: State, pid: int, device: str | None, around: Surroundings
-) -> tuple[int | None, int | None, int | None]:
-    """Return total and free bytes of the memory that the pool takes from, and the bytes of other processes in it."""
+) -> tuple[int | None, int | None, list[tuple[int, int | None]] | None]:
+    """Return total and free bytes of the memory that the pool takes from, and the bytes of each other process in it."""
     if device is None:
         return None, None, None
     if is_cpu(device):
@@ -234,10 +238,8 @@ def _card(
     reading = around.cards.get(card.info.index) if card else None
     if card is None or reading is None:
         return (card.info.total if card else None), None, None
-    shares = [share.used for share in reading.processes if share.pid != pid]
-    if reading.processes_missing or None in shares:
-        return card.info.total, reading.free, None
-    return card.info.total, reading.free, sum(used for used in shares if used is not None)
+    others = [(share.pid, share.used) for share in reading.processes if share.pid != pid]
+    return card.info.total, reading.free, None if reading.processes_missing else others
 
 
 _FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0
