@@ -106,7 +106,7 @@ def monitored(*rates: dict[int, float], **changes: Any) -> Any:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return a list whose first entry is what the reader of the traffic takes for the time."""
     now = [100.0]
-    monkeypatch.setattr("tfmemtop.engine.sources.traffic.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tfmemtop.engine.sources.nvml_calls.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

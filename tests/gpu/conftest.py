@@ -7,7 +7,7 @@ import pytest
 
 from tests.starting import home, start
 from tfmemtop.probe.build import ADDRESSES, PROBE, REPLAY, Product, build
-from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import Built
 
 __all__ = ["home", "start"]
 

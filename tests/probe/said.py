@@ -7,7 +7,7 @@ import msgspec
 
 from tfmemtop.events import Probe, Unbuilt, decode_event
 from tfmemtop.findings.probe import probe_text, unbuilt_remedy, unbuilt_text
-from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import Built
 
 
 def said(built: Built) -> tuple[str, str]:

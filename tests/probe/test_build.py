@@ -19,7 +19,7 @@ from tests.probe.said import said
 from tfmemtop.cli import doctor
 from tfmemtop.cli.interpreter import Interpreter
 from tfmemtop.probe.build import ADDRESSES, build, find_compiler
-from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import Built
 
 BUILDS = """
 import json, sys

@@ -21,8 +21,7 @@ from tests.probe.test_build import BUILDS, command
 from tfmemtop.agent.native import VERSION
 from tfmemtop.events import Allocator, Probe, ProbeState
 from tfmemtop.findings.probe import probe_remedy, probe_text
-from tfmemtop.probe.built import Built
-from tfmemtop.probe.cache import describe
+from tfmemtop.probe.cache import Built, describe
 
 PAGE = 4096
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tfmemtop import events
-from tfmemtop.state.curve import BOUNDARIES, CELLS, Curve
+from tfmemtop.state.history import BOUNDARIES, CELLS, Curve
 from tfmemtop.state.model import RUNS_KEPT
 
 READINGS = st.lists(st.tuples(st.floats(0, 3e5), st.integers(0, 2**40)), min_size=1, max_size=60)

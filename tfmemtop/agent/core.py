@@ -10,7 +10,7 @@ from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
 from .framework_reader import Reader
-from .frameworks import READERS
+from .framework_readers import READERS
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches

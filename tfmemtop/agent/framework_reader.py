@@ -1,8 +1,8 @@
 """What a reader of another framework is, and which GPUs the process has initialised.
 
-A script may use other frameworks beside TensorFlow, or in its place. There is a module for each. A reader runs only if
-the script has imported the framework, and the framework has initialised its devices. It calls what the framework offers
-for that, and nothing that would import, initialise or allocate.
+A script may use other frameworks beside TensorFlow, or in its place. A reader runs only if the script has imported the
+framework, and the framework has initialised its devices. It calls what the framework offers for that, and nothing that
+would import, initialise or allocate.
 """
 
 import ctypes

@@ -5,19 +5,13 @@ from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .collector import MUCH, Collector
-from .cupy import CUPY
 from .devices import gpu_uuid
 from .environment import variable
 from .framework_reader import Reader
-from .jax import JAX
 from .messenger import Messenger
-from .pytorch import PYTORCH
-from .rmm import RMM
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-READERS = (JAX, PYTORCH, CUPY, RMM)
 
 _VERSION = 64  # characters
 _SHARE = 0.002  # of a core, for each framework

@@ -28,11 +28,10 @@ from tfmemtop.cli.parser import BaseArguments, argument, option
 from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spacing_s
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out, reason_of
-from tfmemtop.reports.shared.comparison import page_comparison
 from tfmemtop.reports.shared.data import PageSession
 from tfmemtop.reports.shared.html import html
 from tfmemtop.reports.shared.picture import picture
-from tfmemtop.reports.shared.sessions import page_data, page_session
+from tfmemtop.reports.shared.sessions import page_comparison, page_data, page_session
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures
 from tfmemtop.state.ranks import Rank, ranked

@@ -19,8 +19,7 @@ from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory, inventory
-from tfmemtop.state.lookup import hooked_of
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import hooked_of, once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.trend import Trend
 from tfmemtop.units import MIB, counted, format_bytes, spoken

@@ -15,7 +15,7 @@ from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes
 

@@ -29,7 +29,7 @@ from tfmemtop.findings.settings import (
 )
 from tfmemtop.findings.xla import nameless, report_missing
 from tfmemtop.state import State
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import once_per_revision
 
 Rule = Callable[[State], Iterator[Finding]]
 

@@ -8,8 +8,7 @@ from tfmemtop import events
 from tfmemtop.events.device_names import DeviceKind, is_cpu, is_gpu, kind_of
 from tfmemtop.findings.names import Place
 from tfmemtop.state import State
-from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, RunState
 from tfmemtop.state.trend import Trend
 

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfmemtop import boot
-from tfmemtop.probe.built import Built
-from tfmemtop.probe.cache import Cache, Library, NotOurs, cache_folder, cache_path, describe
+from tfmemtop.probe.cache import Built, Cache, Library, NotOurs, cache_folder, cache_path, describe
 
 _HERE = Path(__file__).parent
 

@@ -18,7 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tfmemtop.home import user_folder
 
@@ -39,6 +39,20 @@ class Library(NamedTuple):
     path: Path
     digest: str
     checksum: int
+
+
+class Built(NamedTuple):
+    """The result of a build.
+
+    If ``state`` is ``built``, the next three fields are as in :class:`Library`. Otherwise ``unbuilt`` has the fields of
+    an event's ``Unbuilt``.
+    """
+
+    state: Literal["built", "unavailable", "failed"]
+    path: str = ""
+    digest: str = ""
+    checksum: int = 0
+    unbuilt: dict[str, Any] | None = None
 
 
 def cache_folder() -> Path:

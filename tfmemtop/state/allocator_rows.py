@@ -5,8 +5,7 @@ import msgspec
 from tfmemtop import events
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state.frameworks import card_of
-from tfmemtop.state.lookup import cached_of, device_of, limit_of
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import cached_of, device_of, limit_of, once_per_revision
 from tfmemtop.state.model import State
 
 

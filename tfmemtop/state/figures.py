@@ -3,8 +3,8 @@
 import msgspec
 
 from tfmemtop.events.runs import Ending
-from tfmemtop.state.curve import Curve
 from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
+from tfmemtop.state.history import Curve
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import lasting
 from tfmemtop.state.steps import FunctionCounts, pace

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.frameworks import FrameworkName, UsedFramework
-from tfmemtop.state.lookup import allocators_on, of_run
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import allocators_on, of_run, once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, State
 
 

@@ -1,11 +1,31 @@
 """Look-ups in the state that the fold, the views and the rules share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from typing import TypeVar
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_gpu
 from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
+
+T = TypeVar("T")
+
+
+def once_per_revision(view: Callable[[State], T]) -> Callable[[State], T]:
+    """Return *view* with a cache of its last result, which is valid until the next event is applied to the state."""
+    last: list[tuple[State, int, T]] = []
+
+    def remembered(state: State) -> T:
+        if last and last[0][0] is state and last[0][1] == state.revision:
+            return last[0][2]
+        answer = view(state)
+        last[:] = [(state, state.revision, answer)]
+        return answer
+
+    remembered.__doc__ = view.__doc__
+    remembered.__name__ = view.__name__
+    return remembered
+
 
 DEFAULT_CPU_LIMIT = 2**36
 """TensorFlow's default limit of its CPU pool, in bytes."""

@@ -9,8 +9,7 @@ from tfmemtop import events
 from tfmemtop.events.runs import Ending, how_ended
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
-from tfmemtop.state.curve import Curve
-from tfmemtop.state.history import History, Sample
+from tfmemtop.state.history import Curve, History, Sample
 from tfmemtop.state.steps import Steps
 from tfmemtop.state.trend import Trend, UseWindow, whole_use
 

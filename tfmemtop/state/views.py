@@ -15,8 +15,7 @@ from tfmemtop.limits import HostOwner
 from tfmemtop.state.allocator_rows import AllocatorRow, allocators
 from tfmemtop.state.frameworks import card_pools
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.lookup import cpu_pool_readings, pool_use, process_total, sum_known
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import cpu_pool_readings, once_per_revision, pool_use, process_total, sum_known
 from tfmemtop.state.model import CpuPool, DeviceState, State
 
 

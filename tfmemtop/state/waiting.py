@@ -6,7 +6,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.frameworks import UsedFramework
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import Hooked, ProcessState, State
 
 SETTLED_S = 5.0

@@ -21,12 +21,12 @@ from tfmemtop.engine.sources.nvml_calls import (
     TEMPERATURES_C,
     DriverTrouble,
     NvmlCalls,
+    TrafficMeter,
     lost,
     no_shares,
     unopened,
 )
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
-from tfmemtop.engine.sources.traffic import TrafficMeter
 from tfmemtop.events import Device, DeviceProcess, DeviceReading, SharesMissing, Traffic
 from tfmemtop.units import MIB
 

@@ -27,7 +27,7 @@ from tfmemtop.events import (
     RunEnd,
     Unbuilt,
 )
-from tfmemtop.probe.built import Built
+from tfmemtop.probe.cache import Built
 
 _PROBE, _ADDRESSES = "probe", "addresses"
 """Products of ``probe/build.py``, in the order in which they are built: no script waits for the second."""

@@ -20,7 +20,7 @@ from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.effective_settings import effective_settings
-from tfmemtop.state.memo import once_per_revision
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.views import DevicePanel, host_panel, panels, seconds_a_step
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words

@@ -1,0 +1,156 @@
+"""How the other frameworks are read: JAX, PyTorch, CuPy and RMM. Each names its figures in its own way."""
+
+import sys
+from typing import Any, Callable, Optional
+
+from .framework_reader import FrameworkReading, Reader, has_threads, initialised_gpus
+
+# JAX: the statistics of the devices of the backends that it has initialised. ``jax.local_devices()`` would initialise
+# them. The module has them in a table, and its clients and devices are public.
+
+_JAX_FIGURES = {  # in ``Device.memory_stats()``
+    "in_use": "bytes_in_use",
+    "held": "pool_bytes",
+    "peak": "peak_bytes_in_use",
+    "limit": "bytes_limit",
+}
+_JAX_GPUS = ("cuda", "rocm", "gpu")
+_JAX_WITHOUT_FIGURES = "UNIMPLEMENTED"  # the allocator `platform` has no statistics
+
+
+def _jax_begins(xla_bridge: Any) -> bool:
+    return any(name in _JAX_GPUS for name in list(xla_bridge._backends))
+
+
+def _read_jax(xla_bridge: Any) -> "list[FrameworkReading]":
+    backends = xla_bridge._backends
+    clients = [backends.get(name) for name in _JAX_GPUS]
+    return [_read_jax_device(device) for client in clients if client is not None for device in client.local_devices()]
+
+
+def _read_jax_device(device: Any) -> FrameworkReading:
+    try:
+        told = device.memory_stats() or {}
+    except Exception as error:
+        if _JAX_WITHOUT_FIGURES not in str(error):
+            raise
+        told = {}
+    figures = {figure: told.get(name) for figure, name in _JAX_FIGURES.items()}
+    return FrameworkReading(device.local_hardware_id, **figures)
+
+
+# PyTorch: the statistics of its caching allocator, which it keeps for each GPU.
+
+_TORCH_FIGURES = {  # in ``torch.cuda.memory_stats_as_nested_dict()``
+    "in_use": ("allocated_bytes", "all", "current"),
+    "held": ("reserved_bytes", "all", "current"),
+    "peak": ("allocated_bytes", "all", "peak"),
+    "segments": ("segment", "all", "current"),
+}
+_TORCH_WITHOUT_FIGURES = "does not yet support getDeviceStats"  # an allocator of the script's, such as RMM's
+
+
+def _torch_begins(cuda: Any) -> bool:
+    return bool(cuda.is_initialized())
+
+
+def _read_torch(cuda: Any) -> "list[FrameworkReading]":
+    found = []
+    for ordinal in range(cuda.device_count() if _torch_begins(cuda) else 0):
+        try:
+            told = cuda.memory_stats_as_nested_dict(ordinal)
+        except RuntimeError as error:
+            if _TORCH_WITHOUT_FIGURES not in str(error):
+                raise
+            return []
+        figures = {figure: told[of][pool][kind] for figure, (of, pool, kind) in _TORCH_FIGURES.items()}
+        if figures["peak"]:
+            found.append(FrameworkReading(ordinal, **figures, limit=_torch_limit(cuda, ordinal)))
+    return found
+
+
+def _torch_limit(cuda: Any, ordinal: int) -> Optional[int]:
+    """Return the limit that the script has set; older releases do not tell it."""
+    told = getattr(cuda, "get_per_process_memory_fraction", None)
+    fraction = 1.0 if told is None else told(ordinal)
+    return int(fraction * cuda.get_device_properties(ordinal).total_memory) if fraction < 1 else None
+
+
+def _watch_torch(cuda: Any, begin: "Callable[[], object]") -> None:
+    """Have *begin* called as PyTorch initialises CUDA: it then calls what is in this list, once."""
+    if not cuda.is_initialized():
+        cuda._queued_calls.append((begin, []))
+
+
+# CuPy: its default memory pool. It tells no peak, and of its pool of pinned memory no bytes.
+
+_CUPY_FIGURES = {"in_use": "used_bytes", "held": "total_bytes", "limit": "get_limit"}
+"""The names of the pool's methods. Each is of the current device."""
+
+
+def _read_cupy(cuda: Any) -> "list[FrameworkReading]":
+    pool = sys.modules["cupy"].get_default_memory_pool()
+    found = []
+    for ordinal in initialised_gpus():
+        # Of this thread only. To go back to GPU 0, which the script may not use, would make a context on it.
+        cuda.Device(ordinal).use()
+        figures = {figure: getattr(pool, method)() for figure, method in _CUPY_FIGURES.items()}
+        if figures["held"]:
+            figures["limit"] = figures["limit"] or None
+            found.append(FrameworkReading(ordinal, **figures))
+    return found
+
+
+# RMM: those of the current memory resource's layers that can tell a figure. Only the script can add a statistics
+# adaptor, and only a pool has a size. Without both, RMM tells nothing.
+
+_RMM_FIGURES = {"in_use": "current_bytes", "peak": "peak_bytes"}  # in ``StatisticsResourceAdaptor.allocation_counts``
+
+
+def _read_rmm(mr: Any) -> "list[FrameworkReading]":
+    found = []
+    known = mr.get_log_filenames()  # for each GPU that has a resource; to ask for that of another would make one
+    for ordinal in filter(known.__contains__, initialised_gpus()):
+        figures: dict[str, int] = {}
+        layer = mr.get_per_device_resource(ordinal)
+        while layer is not None:
+            counts = getattr(layer, "allocation_counts", None)
+            if counts is not None and "in_use" not in figures:
+                figures.update((figure, _rmm_count(counts, name)) for figure, name in _RMM_FIGURES.items())
+            if hasattr(layer, "pool_size"):
+                figures["held"] = layer.pool_size()
+            layer = layer.get_upstream() if hasattr(layer, "get_upstream") else None
+        if figures:
+            found.append(FrameworkReading(ordinal, **figures))
+    return found
+
+
+def _rmm_count(counts: Any, name: str) -> int:
+    """Return one of the *counts*: older releases have them in a dictionary."""
+    return int(counts[name] if isinstance(counts, dict) else getattr(counts, name))
+
+
+READERS = (
+    Reader(
+        framework="jax",
+        title="JAX",
+        module="jax._src.xla_bridge",
+        variables=(
+            *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"),
+            *("XLA_PYTHON_CLIENT_ALLOCATOR", "TF_FORCE_UNIFIED_MEMORY"),
+        ),
+        begins=_jax_begins,  # it imports more when it compiles
+        read=_read_jax,
+    ),
+    Reader(
+        framework="pytorch",
+        title="PyTorch",
+        module="torch.cuda",
+        variables=("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
+        begins=_torch_begins,
+        read=_read_torch,
+        watch=_watch_torch,
+    ),
+    Reader("cupy", "CuPy", "cupy.cuda", ("CUPY_GPU_MEMORY_LIMIT",), has_threads, _read_cupy),
+    Reader("rmm", "RMM", "rmm.mr", (), has_threads, _read_rmm),
+)
