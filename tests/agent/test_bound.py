@@ -193,7 +193,7 @@ def stub(tmp_path: Path) -> str:
 
 
 needs_ctypes_of_its_own = pytest.mark.skipif(
-    VERSION >= (3, 14), reason="ctypes is imported with the agent: Python lays out its structures by it"
+    VERSION >= (3, 14), reason="from Python 3.14 on, the agent imports ctypes, which lays out its structures"
 )
 
 NAMES: tuple[str, ...] = (

@@ -39,7 +39,10 @@ def test_stdin_stdout_and_exit_code_are_the_scripts_own(tmp_path: Path) -> None:
     assert kinds.count("run") == kinds.count("run_end") == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs a user who has no processes yet")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"),
+    reason="only root, with setpriv, can be a user without processes",
+)
 def test_where_too_few_threads_can_be_started_the_script_runs_without_us(tmp_path: Path) -> None:
     """The kernel limits a user's threads, but not those of root. Those of tfmemtop count too."""
     reading = "+dac_override,+dac_read_search"  # of the files of this installation

@@ -11,7 +11,6 @@ from tests.nvml_tables import GIB, MIB, NOT_SUPPORTED, TABLES, Table, card, memo
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.events import DeviceProcess, Traffic
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.reports.devices import further
 
 
 def failing(code: int) -> Callable[..., Any]:
@@ -70,7 +69,7 @@ def test_the_coders_of_a_card_that_has_them() -> None:
     )
     coding, bare = Nvml(video).read().readings[0], Nvml(library()).read().readings[0]
     assert (coding.encoder, coding.decoder, bare.encoder, bare.decoder) == (12, 34, None, None)
-    assert further(coding) == ("encoder 12%", "decoder 34%") and further(bare) == ()
+    assert coding.further == ("encoder 12%", "decoder 34%") and bare.further == ()
     assert bare.lacking == coding.lacking
 
 
@@ -117,7 +116,7 @@ def test_traffic_is_that_between_two_readings(clock: list[float]) -> None:
     clock[0] += 1
     (reading,) = nvml.read().readings
     assert reading.traffic == Traffic(pcie_in=2 * GIB, pcie_out=MIB // 2, nvlink_in=MIB, nvlink_out=0)
-    assert further(reading) == ("PCIe 2.0G/s in, 512.0K/s out", "NVLink 1.0M/s in, 0B/s out")
+    assert reading.further == ("PCIe 2.0G/s in, 512.0K/s out", "NVLink 1.0M/s in, 0B/s out")
     assert nvml.traffic() == {0: reading.traffic}, "samples may not be closer together than 0.1 s"
     clock[0] += 0.2
     assert nvml.traffic() == {0: Traffic(pcie_in=100 * MIB, pcie_out=MIB, nvlink_in=None, nvlink_out=None)}
@@ -145,7 +144,7 @@ def test_traffic_that_is_not_known_is_not_shown(driver: Any, why: str, clock: li
     nvml.read()
     clock[0] += 1
     (reading,) = nvml.read().readings
-    assert further(reading) == (), why
+    assert reading.further == (), why
     assert reading.lacking == Nvml(library()).read().readings[0].lacking
 
 

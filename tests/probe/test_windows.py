@@ -1,128 +1,14 @@
 """Windows of allocations in real trainings, on TensorFlow's BFC allocator for the CPU."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.forked import Fork, Forked
-from tests.hooked import Event, Monitor, outcome, start
-from tfmemtop.engine.sources.window_file import WindowFile, file_name, read_window
-from tfmemtop.probe.cache import checksum_of
-
-Script = Callable[[str], str]
-
-
-class Record(NamedTuple):
-    """An allocation, or a free if its size is negative, with the names of its operation and shape."""
-
-    at_ns: int
-    address: int
-    requested: int
-    size: int
-    in_use: int
-    thread: int
-    operation: str
-    shape: str
-    pool: int
-    region: int
-    dtype: int
-    run: int
-
-
-class RecordedWindow:
-    """The content of a window's *file*, whose chunks and records are of one pool."""
-
-    def __init__(self, file: WindowFile) -> None:
-        self.pools, self.chunks, self.steps, self.calls, self.lost = (
-            file.pools, file.chunks, file.steps, file.calls, file.lost,
-        )  # fmt: skip
-        text = file.strings
-        self.records = [Record(*row[:6], text[row[6]], text[row[7]], *row[8:]) for row in file.records]
-
-    def replay(self) -> tuple[int, int]:
-        """Return the bytes in use at the end and at the peak, computed only from the chunks and records.
-
-        Raises:
-            AssertionError: after a record, the bytes in use differ from those that the allocator reported.
-        """
-        standing = {chunk.address: chunk.size for chunk in self.chunks}
-        in_use = peak = sum(standing.values())
-        assert in_use == self.pools[0].in_use
-        for record in self.records:
-            if record.size > 0:
-                assert record.address not in standing
-                standing[record.address] = record.size
-            else:
-                assert standing.pop(record.address) == -record.size
-            in_use += record.size
-            assert in_use == record.in_use
-            peak = max(peak, in_use)
-        return in_use, peak
-
-
-class Watched:
-    """A script with the hook and the probe in its process, and the windows that they report."""
-
-    def __init__(
-        self, monitor: Monitor, process: "Forked | subprocess.Popen[str]", library: Path, folder: Path
-    ) -> None:
-        self.monitor = monitor
-        self.folder = folder
-        self.process = process
-        monitor.wait_for(lambda event: event["type"] == "hook" and event["pid"] == self.pid)
-        self.say({"do": "load", "path": str(library), "checksum": checksum_of(library.read_bytes())})
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def say(self, message: Event) -> None:
-        self.monitor.say(self.pid, message)
-
-    def until(self, opened: str, count: int = 1) -> Event:
-        """Return the event of the *count*-th window that was opened for the reason *opened* and has ended.
-
-        It may be the window of the start, which goes on, and was completed for that reason.
-        """
-        ended = 0
-
-        def is_last(event: Event) -> bool:
-            nonlocal ended
-            ended += self._has_ended(event, opened)
-            return ended == count
-
-        return self.monitor.wait_for(is_last)
-
-    def ended(self, opened: str) -> int:
-        """Return the number of such windows."""
-        return sum(self._has_ended(event, opened) for event in self.monitor.of("window"))
-
-    def _has_ended(self, event: Event, opened: str) -> bool:
-        if event["type"] != "window" or event["pid"] != self.pid:
-            return False
-        return event.get("reading") == opened or (event["opened"] == opened and bool(event["last"]))
-
-    def ask(self) -> Event:
-        before = self.ended("asked")
-        self.say({"do": "holders"})
-        return self.until("asked", before + 1)
-
-    def read(self, window: Event) -> RecordedWindow:
-        return RecordedWindow(read_window(self.folder, file_name(self.pid, window["window"]), window["bytes"]))
-
-    def line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def go_on(self, how: str = "") -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(how + "\n")
-        self.process.stdin.flush()
-
+from tests.forked import Fork
+from tests.hooked import Event, Monitor, outcome
+from tests.probe.watched import Watched, inside
 
 BEGINNING = """
 import sys
@@ -136,14 +22,10 @@ Watch = Callable[[str], Watched]
 
 
 @pytest.fixture
-def dumps(tmp_path: Path) -> Path:
-    (folder := tmp_path / "dumps").mkdir()
-    return folder
-
-
-@pytest.fixture
-def watch(monitor: Monitor, forked: Fork, library: Path, dumps: Path) -> Watch:
+def watch(monitor: Monitor, forked: Fork, library: Path, tmp_path: Path) -> Watch:
     """Return a function that starts a script whose source begins with :data:`BEGINNING`."""
+
+    (dumps := tmp_path / "dumps").mkdir()
 
     def watched(source: str) -> Watched:
         found = Watched(monitor, forked(source), library, dumps)
@@ -151,12 +33,6 @@ def watch(monitor: Monitor, forked: Fork, library: Path, dumps: Path) -> Watch:
         return found
 
     return watched
-
-
-def inside(window: RecordedWindow, step: int) -> list[Record]:
-    """Return the records of one of the window's steps."""
-    begin, end = window.steps[step]
-    return [record for record in window.records if begin <= record.at_ns <= end]
 
 
 KERAS = f"""{BEGINNING}
@@ -217,120 +93,6 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     (tmp_path / "done").touch()
     assert outcome(keras.process)[:2] == (0, "trained\n")
     assert not keras.monitor.of("hook_error")
-
-
-PROFILES = """
-import json, os, pathlib, sys
-import tensorflow as tf
-from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-weights = tf.Variable(tf.ones([64, 64]))
-
-@tf.function
-def train_step(x):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(tf.square(x @ weights))
-    weights.assign_sub(1e-6 * tape.gradient(loss, weights))
-    return loss
-
-ones = tf.ones([32, 64])
-train_step(ones)
-print("up", flush=True)
-sys.stdin.readline()
-
-def events(name, profile):
-    folder = pathlib.Path(sys.argv[1], name)
-    profile(str(folder))
-    (path,) = folder.rglob("*.xplane.pb")
-    space = xplane_pb2.XSpace()
-    space.ParseFromString(path.read_bytes())
-    counts = {}
-    for plane in space.planes:
-        for line in plane.lines:
-            for event in line.events:
-                text = plane.event_metadata[event.metadata_id].name
-                # How often an executor takes up its work, and which operations it holds to be quick, varies. So does
-                # in how many cases an operation can write over what another has just ceased to need.
-                if text.startswith("Memory"):
-                    counts[text] = "some"
-                elif text.startswith(("EagerExecute", "EagerLocalExecute", "FunctionRun", "TFE_Py")):
-                    counts[text] = counts.get(text, 0) + 1
-    planes = sorted(plane.name for plane in space.planes if plane.lines)
-    print(json.dumps([name, planes, sorted(counts.items()), list(space.errors)]), flush=True)
-
-def by_functions(folder):
-    tf.profiler.experimental.start(folder)
-    for _ in range(20):
-        train_step(ones)
-    tf.profiler.experimental.stop()
-
-def by_a_context(folder):
-    with tf.profiler.experimental.Profile(folder):
-        for _ in range(20):
-            tf.matmul(ones, weights)
-
-def by_keras(folder):
-    import keras
-    model = keras.Sequential([keras.layers.Input((64,)), keras.layers.Dense(4)])
-    model.compile("sgd", "mse", jit_compile=False)
-    board = keras.callbacks.TensorBoard(folder)  # all of it needs TensorBoard itself
-    model.fit(ones, ones[:, :4], batch_size=8, verbose=0, shuffle=False)
-    board._start_profiler(folder)
-    model.fit(ones, ones[:, :4], batch_size=8, verbose=0, shuffle=False)
-    board._stop_profiler()
-
-for number in range(3):
-    events(f"functions{number}", by_functions)
-events("context", by_a_context)
-events("keras", by_keras)
-try:
-    tf.profiler.experimental.stop()
-except tf.errors.UnavailableError as error:
-    print(error.message)
-tf.profiler.experimental.start(sys.argv[1] + "/twice")
-try:
-    tf.profiler.experimental.start(sys.argv[1] + "/twice")
-except tf.errors.AlreadyExistsError as error:
-    print(error.message)
-tf.profiler.experimental.stop(save=False)
-
-v1 = tf.compat.v1
-with tf.Graph().as_default(), v1.Session() as session:
-    metadata = v1.RunMetadata()
-    session.run(tf.ones([8]) * 2.0, options=v1.RunOptions(trace_level=3), run_metadata=metadata)
-    print([device.device for device in metadata.step_stats.dev_stats], flush=True)
-sys.stdin.readline()
-tf.profiler.experimental.server.start(0)
-print("served", flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_the_scripts_profilers_find_what_they_find_without_us(
-    monitor: Monitor, forked_bare: Fork, script: Script, library: Path, dumps: Path, tmp_path: Path
-) -> None:
-    # A window is open nearly always, also when a profile begins.
-    always = {"TFMEMTOP_DATA": str(dumps), "TFMEMTOP_HOLDERS_INTERVAL": "0.05"}
-    process = start(monitor, script(PROFILES), str(tmp_path / "hooked"), **always)
-    hooked = Watched(monitor, process, library, dumps)
-    bare = outcome(forked_bare(PROFILES, str(tmp_path / "bare")), "\n\n\n")
-    assert hooked.line() == "up"
-    hooked.go_on()
-    expected = bare.out.splitlines()
-    assert bare.code == 0 and expected[0] == "up" and expected[-1] == "served"
-    for line in expected[1:-1]:
-        assert hooked.line() == line
-    ended = hooked.until("start")
-    assert ended["closed"] == "profiler"
-    hooked.read(ended).replay()
-    assert hooked.ask()["closed"] == "time", "nothing goes on"
-    hooked.go_on()
-    assert hooked.line() == "served"
-    told = hooked.ask()
-    assert told["windowless"] == "profiler_server" and told["pools"] == ["CPU:0"]
-    hooked.go_on()
-    assert outcome(hooked.process).code == 0
-    assert not monitor.of("hook_error")
 
 
 LOOPS = f"""{BEGINNING}

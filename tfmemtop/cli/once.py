@@ -34,7 +34,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.findings.attached import FROM_OUTSIDE
 from tfmemtop.findings.notices import say_kind
-from tfmemtop.reports.devices import further, notes
+from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short
 
@@ -193,7 +193,7 @@ def table(events: Iterable[Event]) -> Iterator[str]:
         yield ""
         yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
     for reading in readings:
-        if figures := further(reading):
+        if figures := reading.further:
             yield f"GPU {reading.index}: {'; '.join(figures)}"
         yield from (f"GPU {reading.index}: {note}" for note in notes(reading))
 

@@ -8,6 +8,7 @@ import msgspec
 
 from tfmemtop.bounds import Change, Epoch, Few, Index, Many, Name, Number, Positive, Size, Words
 from tfmemtop.events.base import Curve, DescribedEnum, Event, Latest
+from tfmemtop.units import format_short
 from tfmemtop.workload import Workload
 
 
@@ -86,6 +87,16 @@ class Traffic(msgspec.Struct, frozen=True):
     nvlink_in: Size | None
     nvlink_out: Size | None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is known, for people: ``PCIe 1.2G/s in, 310.0M/s out``."""
+        ways = {"PCIe": (self.pcie_in, self.pcie_out), "NVLink": (self.nvlink_in, self.nvlink_out)}
+        return tuple(
+            f"{name} {format_short(received)}/s in, {format_short(sent)}/s out"
+            for name, (received, sent) in ways.items()
+            if (received, sent) != (None, None)
+        )
+
 
 class DeviceReading(Event, tag="device_reading", frozen=True):
     """NVML's figures of a GPU at one moment."""
@@ -110,6 +121,15 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     decoder: Number | None = None
     traffic: Traffic | None = None
     outer_numbers: Annotated[list[OuterNumber], Many] = msgspec.field(default_factory=list)
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """What only some GPUs have, for people: ``fan 30%``, ``encoder 12%``, and the traffic."""
+        found = [None if self.fan is None else f"fan {self.fan}%"]
+        found += [f"encoder {self.encoder}%" if self.encoder else None]
+        found += [f"decoder {self.decoder}%" if self.decoder else None]
+        found += self.traffic.texts if self.traffic else ()
+        return tuple(figure for figure in found if figure)
 
     def past(self, ours: Callable[[int], bool]) -> "DeviceReading":
         """Return the reading without processes that belong to no run: of those only the newest reading matters."""

@@ -3,7 +3,7 @@
 from tfmemtop import events
 from tfmemtop.limits import HostOwner
 from tfmemtop.state.views import DevicePanel, HostMemory
-from tfmemtop.units import format_bytes, format_short
+from tfmemtop.units import format_bytes
 
 
 def title(panel: DevicePanel) -> str:
@@ -29,26 +29,7 @@ def _gpu_activity(reading: events.DeviceReading) -> tuple[str, ...]:
         None if reading.power_w is None else f"{reading.power_w:.0f} W",
         None if reading.temperature_c is None else f"{reading.temperature_c} °C",
     )
-    return (*(figure for figure in figures if figure), *further(reading))
-
-
-def further(reading: events.DeviceReading) -> tuple[str, ...]:
-    """Return what only some GPUs have: ``fan 30%``, ``encoder 12%``, ``PCIe 1.2G/s in, 310.0M/s out``."""
-    traffic = reading.traffic
-    found = [None if reading.fan is None else f"fan {reading.fan}%"]
-    found += [f"encoder {reading.encoder}%" if reading.encoder else None]
-    found += [f"decoder {reading.decoder}%" if reading.decoder else None]
-    if traffic is not None:
-        found += [_both_ways("PCIe", traffic.pcie_in, traffic.pcie_out)]
-        found += [_both_ways("NVLink", traffic.nvlink_in, traffic.nvlink_out)]
-    return tuple(figure for figure in found if figure)
-
-
-def _both_ways(name: str, received: int | None, sent: int | None) -> str | None:
-    """Return the bytes a second in both directions; ``None`` if neither is known."""
-    if received is None and sent is None:
-        return None
-    return f"{name} {format_short(received)}/s in, {format_short(sent)}/s out"
+    return (*(figure for figure in figures if figure), *reading.further)
 
 
 def note(panel: DevicePanel) -> str:
