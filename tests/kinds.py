@@ -31,14 +31,17 @@ _noticed: set[str] = set()
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``."""
+    """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``.
+
+    Coverage is measured in the quick tests alone: it would slow the others down, and sees nothing of their programs.
+    """
     for item in items:
         if item.nodeid.startswith(IN_TENSORFLOWS_PROCESS):
             item.add_marker("tensorflow")
         if FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("programs")
-        if not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item):
-            item.add_marker("quick")
+        quick = not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item)
+        item.add_marker("quick" if quick else "no_cover")
 
 
 def for_gpus(item: pytest.Item) -> bool:
