@@ -4,6 +4,7 @@ Where the system has no room for both, the user's command runs without tfmemtop.
 """
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -26,7 +27,7 @@ from tfmemtop.limits import FreeGpus, Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.placement import named, naming
 from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
-from tfmemtop.units import format_bytes
+from tfmemtop.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from tfmemtop.engine.sources.nvml_calls import DriverTrouble
@@ -285,10 +286,12 @@ def _gpus() -> int:
         return 0
 
 
-NO_ROOM = "the system lets this user start too few threads (ulimit -u)"
+NO_ROOM = "the system allows too few threads (ulimit -u) or too little memory (ulimit -v)"
 
 _THREADS = 32
 """The threads and processes that tfmemtop starts at most, with as many of the command's as it needs at least."""
+_ADDRESSES = 512 * MIB
+"""The room for addresses in which tfmemtop's threads can be started. The import of TensorFlow needs more."""
 
 _NOT_FOUND, _NOT_STARTED = 127, 126  # the exit codes that a shell uses
 
@@ -299,6 +302,8 @@ def has_room() -> bool:
     A child process tries that. Each thread would leave 64 MiB of addresses reserved in this process, which count
     against a limit of its memory (``ulimit -v``).
     """
+    if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < _ADDRESSES:
+        return False
     try:
         child = os.fork()
     except OSError:
