@@ -29,7 +29,8 @@ def output_folder() -> Path:
         OSError: the folder cannot be made.
     """
     folder = user_folder("XDG_STATE_HOME", ".local/state") / "tfmemtop"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not folder.is_dir():  # mkdir would wait for a file system that answers no writer, though the folder is there
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 

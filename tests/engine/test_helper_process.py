@@ -22,3 +22,12 @@ async def test_a_helper_that_nobody_waits_for_is_killed_even_before_it_is_read()
         (pid,) = sessions
         _, status = await asyncio.to_thread(os.waitpid, pid, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL and waiting.cancelled()
+
+
+@pytest.mark.programs
+async def test_helpers_that_have_ended_are_forgotten() -> None:
+    sessions: set[int] = set()
+    for _ in range(3):
+        assert await helper_output(["echo", "done"], 600.0, sessions) == b"done\n"
+        (pid,) = sessions
+        await asyncio.to_thread(os.waitpid, pid, 0)

@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
@@ -128,7 +129,7 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
     """
     try:
         recording = read(path)
-        lines = summarise(report_events(recording), readings)
+        lines = summarise(chain(report_events(recording), [end] if trouble else []), readings)
         if recording.damaged:
             lines.append(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     except RecordingError:

@@ -295,7 +295,9 @@ class Engine:
         return any(session_of(pid) == ours for pid in self.watch.readings.of_runs())
 
     def _heed(self, reader: Reader, command: Command) -> None:
-        if isinstance(command, MapWanted):
+        if self._over.is_set():
+            pass  # what would obey has been closed, or soon is
+        elif isinstance(command, MapWanted):
             self.watch.maps.want(reader, command)
         elif isinstance(command, Stop) and self._terminal is None and (self._recorded or self._server.readers > 1):
             self._server.dismiss(reader)  # there is no run that it may stop: only this screen is disconnected

@@ -147,8 +147,8 @@ class Readings(Source):
         return reading
 
     async def _keep_on(self, what: NoticeKind, watch: Callable[[], Awaitable[None]]) -> None:
-        """Run *watch* for ever. An unforeseen failure costs a few seconds of readings, but not the session."""
-        while True:
+        """Run *watch* until the end. An unforeseen failure costs a few seconds of readings, but not the session."""
+        while not self._closed:
             try:
                 await watch()
             except Exception as error:
@@ -157,7 +157,7 @@ class Readings(Source):
             await asyncio.sleep(_AFTER_FAILURE_S)
 
     async def _watch_devices(self) -> None:
-        while True:
+        while not self._closed:
             self._made_some.clear()
             await self.devices()
             try:
@@ -167,7 +167,7 @@ class Readings(Source):
 
     async def _watch_processes(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._closed:
             self._woken.clear()
             sweep = await loop.run_in_executor(
                 self._host_thread,

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from tfmemtop.engine.sources.processes import session_of
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Damage, Event
 from tfmemtop.events.damage import Damaged
@@ -27,6 +28,7 @@ class Source:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
 
     def begin(self) -> None:
         """Start, and follow the stream."""
@@ -40,6 +42,7 @@ class Source:
 
     def close(self) -> None:
         """Stop, and publish nothing more."""
+        self._closed = True  # a task in wait_for, before Python 3.12, can miss that it is cancelled
         self._stream.forget(self.on_event)
         for task in self._tasks:
             task.cancel()
@@ -72,7 +75,8 @@ async def helper_output(
 
     ``None`` if it was killed because it took longer than *limit_s* seconds. It is killed too if this task is cancelled,
     unless it *outlives* that. The process has a process session (``setsid``) of its own, which is added to *sessions*:
-    it descends from this process, but does not belong to the script. Its exit status is collected with the script's.
+    it descends from this process, but does not belong to the script. Those that have ended are taken out. Its exit
+    status is collected with the script's.
 
     Raises:
         OSError: the process cannot be started.
@@ -87,6 +91,7 @@ async def helper_output(
         start_new_session=True,  # so nothing that ends the script or leaves a terminal ends this process
     )
     process.returncode = 0
+    sessions.intersection_update(leader for leader in list(sessions) if session_of(leader) is not None)
     sessions.add(process.pid)
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
