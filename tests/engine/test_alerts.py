@@ -1,14 +1,24 @@
 """The user's own commands for a run's end and for out-of-memory, run by the real engine."""
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tests.engine.test_hooks import READING, SPEAK, saying
+from tests.patience import PATIENCE_S
 from tests.starting import tfmemtop
+from tfmemtop.engine.process import alerts
+from tfmemtop.engine.process.alerts import Alerts
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.events import RunEnd
 
 pytestmark = pytest.mark.programs
 
@@ -49,6 +59,21 @@ OUT_OF_MEMORY = (
     "OOM when allocating tensor with shape[16777216] and type float on /job:localhost/replica:0/task:0/device:CPU:0 "
     "by allocator bfc_cpu_allocator_for_gpu [Op:Fill]"
 )
+
+
+async def test_a_file_system_that_does_not_answer_holds_up_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings, started, runs = threading.Event(), tmp_path / "started", Mock()
+    monkeypatch.setattr(alerts, "WAIT_S", 0.1)
+    monkeypatch.setattr(alerts, "kept_recordings", lambda: recordings.wait(PATIENCE_S) and {})
+    runs.adopt = lambda pid: asyncio.get_running_loop().run_in_executor(None, lambda: os.waitpid(pid, 0)[1])
+    stream = Stream()
+    ours = Alerts(stream, Launch(argv=["true"], cwd=str(tmp_path), environment={}, on_end=f"env >{started}"), runs)
+    ours.on_event(RunEnd(t=1.0, run=1, exit_code=3, signal=None, oom_killed=False))
+    await ours.done()
+    assert "TFMEMTOP_EXIT_CODE=3" in started.read_text().splitlines()
+    recordings.set()
 
 
 def test_out_of_memory_is_told_once_with_what_was_asked_for(tmp_path: Path) -> None:

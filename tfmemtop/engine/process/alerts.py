@@ -8,6 +8,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.source import Source
@@ -18,7 +19,7 @@ from tfmemtop.events import Event, NoticeKind, OutOfMemory, Run, RunEnd, Stoppin
 from tfmemtop.exit_codes import SIGNALLED
 
 WAIT_S = 30.0
-"""How long :meth:`Alerts.done` waits for the commands."""
+"""How long the facts of a command are waited for, and then, in :meth:`Alerts.done`, the commands."""
 
 
 class Alerts(Source):
@@ -35,6 +36,7 @@ class Alerts(Source):
         self._runs = runs
         self._starting: set[asyncio.Task[None]] = set()
         self._going: set[asyncio.Future[int]] = set()  # the wait statuses of the commands that go on
+        self._thread = OwnThread("alerts")
         self._asked = False  # whether a user has asked for the end of the run
         self._errors = 0
 
@@ -71,9 +73,10 @@ class Alerts(Source):
 
     async def _start_with(self, line: str, facts: dict[str, str], events: list[Event]) -> None:
         record, whole = self._launch.record, facts["TFMEMTOP_EVENT"] == "end"
+        # In a thread: the readings must not wait, and a file system may not answer.
+        read = partial(_of_session, events, record, whole=whole)
         try:
-            # In a thread: the readings must not wait.
-            facts |= await asyncio.to_thread(_of_session, events, record, whole=whole)
+            facts |= await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(self._thread, read), WAIT_S)
         except Exception:
             complain()  # the command gets what is known without the state
         self._start(line, facts)
