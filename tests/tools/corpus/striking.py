@@ -29,7 +29,7 @@ from tfmemtop.settings import Settings
 CODE = 17
 _TURNS, _TURNS_OUTSIDE = 40, 400
 _LIMIT_S = 40.0
-_BEGINS_S = 12.0  # with the time to import TensorFlow
+_BEGINS_S = 40.0  # with the time to import TensorFlow on a busy machine
 _LOOK_S = 0.01
 _LENGTH_S = {"start": 0.35, "silent": 0.25, "printing": 0.7, "exit": 0.12, "relaunch": 0.35, "reading": 3.0}
 _STOPPED_S = 0.2
@@ -249,7 +249,7 @@ def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
     wait(lambda: run.training is not None or not _left(), _BEGINS_S)
     wait(lambda: not _is_alive(run.training), _LIMIT_S)
     if plan.moment == "relaunch":
-        wait(lambda: run.training != first or not _left(), _BEGINS_S / 4)
+        wait(lambda: run.training != first or not _left(), _BEGINS_S / 12)
         wait(lambda: not _is_alive(run.training), _LIMIT_S)
     ended = run.counted[-1:] == ["end"]
     if wanted == "goes on":
