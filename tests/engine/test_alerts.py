@@ -65,13 +65,20 @@ async def test_a_file_system_that_does_not_answer_holds_up_no_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recordings, started, runs = threading.Event(), tmp_path / "started", Mock()
+    ended: list[asyncio.Future[int]] = []
+
+    def adopt(pid: int) -> "asyncio.Future[int]":
+        ended.append(asyncio.get_running_loop().run_in_executor(None, lambda: os.waitpid(pid, 0)[1]))
+        return ended[0]
+
+    runs.adopt = adopt
     monkeypatch.setattr(alerts, "WAIT_S", 0.1)
     monkeypatch.setattr(alerts, "kept_recordings", lambda: recordings.wait(PATIENCE_S) and {})
-    runs.adopt = lambda pid: asyncio.get_running_loop().run_in_executor(None, lambda: os.waitpid(pid, 0)[1])
     stream = Stream()
     ours = Alerts(stream, Launch(argv=["true"], cwd=str(tmp_path), environment={}, on_end=f"env >{started}"), runs)
     ours.on_event(RunEnd(t=1.0, run=1, exit_code=3, signal=None, oom_killed=False))
-    await ours.done()
+    await ours.started()
+    await asyncio.gather(*ended)
     assert "TFMEMTOP_EXIT_CODE=3" in started.read_text().splitlines()
     recordings.set()
 
