@@ -7,6 +7,8 @@ import resource
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +71,20 @@ async def test_a_hook_is_lost_with_its_process_though_a_child_holds_its_socket(e
     assert (await screen.until(HookEnd)).reason is HookEnding.LOST
 
 
-async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_path: Path) -> None:
+@contextmanager
+def connected(folder: Path) -> Iterator[tuple[Hooks, socket.socket, list[Event]]]:
+    """Yield the engine's end, a hook's end, and the events that were published. The hook's end is closed first."""
     stream, told = Stream(), list[Event]()
     stream.listen(told.append)
-    hooks = Hooks(stream, listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET))
+    hooks = Hooks(stream, listen(folder / "hook.sock", socket.SOCK_SEQPACKET))
     hooks.begin()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as hook:
-        hook.connect(str(tmp_path / "hook.sock"))
+        hook.connect(str(folder / "hook.sock"))
+        yield hooks, hook, told
+
+
+async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_path: Path) -> None:
+    with connected(tmp_path) as (hooks, hook, told):
         hooks.drain()
         assert hooks.send(os.getpid(), {"do": "census"})
         hook.send(b'{"type":"probe","state":"loading"}')
@@ -85,12 +94,7 @@ async def test_last_words_count_though_what_was_said_to_the_hook_is_unread(tmp_p
 
 
 async def test_a_process_is_forgotten_before_the_end_of_its_connection_was_read(tmp_path: Path) -> None:
-    stream, told = Stream(), list[Event]()
-    stream.listen(told.append)
-    hooks = Hooks(stream, listen(tmp_path / "hook.sock", socket.SOCK_SEQPACKET))
-    hooks.begin()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as hook:
-        hook.connect(str(tmp_path / "hook.sock"))
+    with connected(tmp_path) as (hooks, hook, told):
         hook.send(json.dumps({"type": "hook", "ppid": 1, "argv": [], "python": "3", "executable": ""}).encode())
         hooks.drain()
     hooks.forget(os.getpid())

@@ -240,7 +240,7 @@ def seen(state: State) -> tuple[object, ...]:
     """Return what a screen shows of *state*: the figures, and the graph of the last minutes."""
     history = s.columns(state.devices[0].history, 240, 60, state.now)
     hooked = state.processes[7].hooked
-    return state.now, state.processes[7].cpu, hooked and hooked.allocators, state.run and state.run.peaks, history
+    return state.now, state.processes[7].reading, hooked and hooked.allocators, state.run and state.run.peaks, history
 
 
 async def test_a_compressed_recording_is_not_folded_from_its_beginning(chunked: Path) -> None:

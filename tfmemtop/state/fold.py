@@ -141,7 +141,7 @@ def _process_readings(state: State, event: events.ProcessReadings) -> None:
     state.host_used, state.host_cpu = event.host_used, event.host_cpu
     for reading in event.processes:
         if process := state.processes.get(reading.pid):
-            process.cpu, process.rss = reading.cpu, reading.rss
+            process.reading = reading
             if reading.rss is not None:
                 process.rss_peak = max(reading.rss, process.rss_peak or 0)
                 if process.hooked and not process.hooked.ended:

@@ -192,8 +192,7 @@ class ProcessState(msgspec.Struct):
     """A process on a GPU or of a run. One that is ``gone`` is kept only while it belongs to the last run."""
 
     seen: events.Process
-    cpu: float | None = None
-    rss: int | None = None
+    reading: events.ProcessReading = events.ProcessReading(0, None, None)  # the newest
     rss_peak: int | None = None  # the highest of the readings
     gone: bool = False
     hooked: Hooked | None = None

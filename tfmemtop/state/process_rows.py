@@ -39,7 +39,7 @@ class ProcessRow:
 
     @property
     def cpu(self) -> float | None:
-        return None if self.process.gone else self.process.cpu
+        return None if self.process.gone else self.process.reading.cpu
 
     @property
     def in_use(self) -> int | None:

@@ -324,7 +324,7 @@ def host_panel(state: State) -> DevicePanel | None:
     host = host_memory(state)
     run = state.run.run if state.run else None
     mine = [process for process in state.processes.values() if process.seen.run == run and not process.gone]
-    held = [process.rss for process in mine if process.rss is not None]
+    held = [process.reading.rss for process in mine if process.reading.rss is not None]
     if run is None or not held or host.used is None or host.total is None:
         return None
     script = min(sum(held), host.used)

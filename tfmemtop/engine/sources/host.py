@@ -26,7 +26,7 @@ from tfmemtop.engine.sources.processes import (
     session_of,
 )
 from tfmemtop.engine.sources.workloads import read_workload
-from tfmemtop.events import FORMAT, Absence, HookAbsence, Process, ProcessReading, ProcessReadings, Session
+from tfmemtop.events import FORMAT, Absence, HookAbsence, Process, ProcessReadings, Session
 from tfmemtop.placement import placement
 from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import MIB
@@ -178,7 +178,7 @@ class Host:
         renamed = {pid for pid, known in self._known.items() if self._refresh_command(known, now)}
         gone += self._drop_keepers(renamed)
         for pid, known in self._known.items():
-            readings.append(ProcessReading(pid=pid, cpu=known.process.cpu, rss=known.process.rss))
+            readings.append(known.process.reading)
             news = pid in renamed
             ours = known.run is not None and self._adopted is None
             if ours and known.hook_absence is None and pid not in hooked:

@@ -15,6 +15,7 @@ from typing import Literal
 import psutil
 
 from tfmemtop.bounds import LONGEST_TEXT, MOST_VARIABLES, MOST_WORDS
+from tfmemtop.events import ProcessReading
 
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -58,6 +59,11 @@ class HostProcess:
             self._refreshed = True
             return True
         return False
+
+    @property
+    def reading(self) -> ProcessReading:
+        """The figures that the engine sends."""
+        return ProcessReading(self.pid, self.cpu, self.rss)
 
     def is_alive(self) -> bool:
         """Return whether the process has not ended. A zombie has, and so has one whose number another process has."""

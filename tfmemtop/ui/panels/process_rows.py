@@ -47,7 +47,7 @@ COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("%SM", 3, 40, lambda r: r.sm, _whole, of="gpu"),
     Column("%GMBW", 5, 10, lambda r: r.bandwidth, _whole, of="gpu"),
     Column("%CPU", 5, 55, lambda r: r.cpu, _cpu),
-    Column("HOST-MEM", 8, 30, lambda r: r.process.rss, format_short),
+    Column("HOST-MEM", 8, 30, lambda r: r.process.reading.rss, format_short),
     Column("TF-USE", 7, 90, lambda r: r.in_use, format_short, LAYER["in_use"], of="pool"),
     Column("TF-POOL", 7, 35, lambda r: r.pool, format_short, LAYER["cached"], of="pool"),
     Column("PEAK", 7, 70, lambda r: r.peak, format_short, of="pool"),

@@ -276,7 +276,7 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     if seen.run is not None:
         page.fact("run", f"{seen.run}")
     peak = "" if process.rss_peak is None else f", highest {format_bytes(process.rss_peak)}"
-    page.fact("host memory", format_bytes(process.rss) + peak)
+    page.fact("host memory", format_bytes(process.reading.rss) + peak)
     if hello:
         page.fact("Python", f"{hello.python}  {hello.executable}")
         where = f"  {hello.tensorflow_path}" if hello.tensorflow_path else ""
