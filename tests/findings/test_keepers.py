@@ -408,6 +408,16 @@ def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> No
     assert actions(on_cpu) == [raise_limit(GIB, on_cpu=True)]
 
 
+def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
+    def advice(census: events.Census) -> list[Remedy]:
+        empty = [*begin(), effective(True, GIB), reading(29.9, MIB, pool=2 * MIB, limit=GIB)]
+        return actions(told(empty, census, error(requested=2 * GIB, operation="OneHot")).cause)
+
+    assert advice(look()) == [Action.IN_PARTS]
+    kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
+    assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
+
+
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
     window = w.Window(number=1)

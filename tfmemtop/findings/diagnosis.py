@@ -127,6 +127,10 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
             evidence=("The first value of a variable was being computed.", *cause.evidence),
             remedies=_without_batches(cause.remedies),
         )
+    tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
+    beside = not tape and _beside_training(stock, a.asked or 0)
+    if limited and beside:
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
@@ -134,8 +138,6 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         return replace(cause, mostly=f"Mostly {what}.", evidence=(f"Python holds {what}.", *cause.evidence))
     if not known:
         return cause
-    tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
-    beside = not tape and _beside_training(stock)
     words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
     kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
@@ -157,7 +159,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         cause = replace(cause, mostly=f"Mostly {most}{'; a GradientTape was open' if tape else ''}.")
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
-    return replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS)) if beside else cause
+    return cause
 
 
 def _named_part(part: Part) -> str:
@@ -168,12 +170,19 @@ def _named_part(part: Part) -> str:
     return f"{operation_name(part.operation)}{layer}{shape} {format_bytes(part.bytes)}{pieces}"
 
 
-def _beside_training(stock: Inventory) -> bool:
-    """Return whether no model is there yet, and most of what is in use was made by no layer and for no gradient."""
-    if stock.groups.get(Group.VARIABLES) or any(part.kind is Kind.GRADIENTS for part in stock.parts):
+def _beside_training(stock: Inventory, asked: int) -> bool:
+    """Return whether no model is there yet, and most of what is needed was made by no layer and for no gradient.
+
+    That is what is in use and the *asked* bytes.
+    """
+    if (
+        stock.census is None
+        or stock.groups.get(Group.VARIABLES)
+        or any(part.kind is Kind.GRADIENTS for part in stock.parts)
+    ):
         return False
     bare = (part.bytes for part in stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS) and not part.layer)
-    return sum(bare) >= stock.in_use / 2
+    return sum(bare) + asked >= (stock.in_use + asked) / 2
 
 
 def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
