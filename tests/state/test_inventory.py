@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.findings.situations import begin
 from tests.state.real import load
-from tests.streams import MIB
+from tests.streams import MIB, fold
 from tfmemtop import events
 from tfmemtop.events import recording
 from tfmemtop.state import State, apply
 from tfmemtop.state.inventory import Group, Inventory, inventory
+from tfmemtop.state.lookup import hooked_of
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 PATHS = sorted(path for path in RECORDINGS.rglob("*.jsonl") if '"type":"census"' in path.read_text())
@@ -68,3 +70,15 @@ def test_what_two_paths_hold_is_counted_once() -> None:
     look = events.Census(t=5.0, pid=100, kinds=kinds, largest=[weights], tensors=21, alike=alike)
     stock = Inventory("GPU:0", 20 * MIB, look, look, ())
     assert stock.groups == {Group.VARIABLES: MIB, Group.HELD: 10 * MIB, Group.NO_NAME: 9 * MIB}
+
+
+def test_of_two_looks_the_one_counts_that_found_more_and_tapes_that_either_saw() -> None:
+    def loose(t: float, count: int, tapes: int) -> events.Census:
+        alike = [events.Alike("", count, [256], "float32", "GPU:0", count * MIB)]
+        return events.Census(t=t, pid=100, kinds={}, largest=[], tensors=count, alike=alike, tapes=tapes)
+
+    error = events.OutOfMemory(t=5.0, pid=100, message="OOM when allocating")
+    hooked = hooked_of(fold([*begin(), loose(4.0, 38, 1), error, loose(6.0, 168, 0)]), 100)
+    assert hooked is not None and hooked.failure is not None
+    stock = inventory(hooked, "GPU:0", 200 * MIB, 5.0)
+    assert stock.look is not None and (stock.look.tensors, stock.look.tapes) == (168, 1)

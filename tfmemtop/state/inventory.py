@@ -31,7 +31,7 @@ _CLOSURE = re.compile(r"\.__closure__\[\d+\]")
 """A cell of what a function captures: its number says nothing to a user."""
 _MANY_KEYS = 8
 """From so many keys of a dict on, they are not names that the script's text has, such as ``history['loss']``."""
-_NUMBER = re.compile(r"_\d+(?=[/_]|$)")
+NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
 _RETRIED_S = 10.0  # TensorFlow tries for so long before it fails; meanwhile what is in use hardly changes
@@ -204,7 +204,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         for one in self._named_variables():
             if one.name in _UNNAMED:
                 continue
-            root = _NUMBER.sub("", one.name), tuple(one.shape)
+            root = NUMBER.sub("", one.name), tuple(one.shape)
             names.setdefault(root, Counter())[one.name] += 1
             sizes[root] += one.bytes
             owner, *parts = one.name.split("/")
@@ -282,10 +282,13 @@ def _is_value(part: Part) -> bool:
 def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use."""
     # After the failure the script may have let go of what it held. But before, the local variables of a function that
-    # ran may not have been searched. So of two looks the one counts that found more by a path; else the earlier one.
+    # ran may not have been searched, nor all tensors read. So of two looks the one counts that found more, by a path
+    # above all; else the earlier one. A tape may have been open at the earlier one only.
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
-    near = (look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S)
-    look = max(near, key=_by_path, default=None)
+    near = [look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S]
+    look = max(near, key=_found, default=None)
+    if look is not None:
+        look = replace(look, tapes=max(one.tapes or 0 for one in near))
     parts = _parts(hooked, device, in_use, t)
     census = look or hooked.census
     if hooked.failure and census and not any(lies_in(place, device) for place in census.kinds):
@@ -293,9 +296,9 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     return Inventory(device, in_use, census, look, parts, _operations(hooked, device))
 
 
-def _by_path(look: events.Census) -> int:
-    """Return the bytes that were found by a path in Python."""
-    return sum(group.bytes for group in look.alike if group.holder)
+def _found(look: events.Census) -> tuple[int, int]:
+    """Return the bytes that were found by a path in Python, and all that were found."""
+    return sum(one.bytes for one in look.alike if one.holder), sum(one.bytes for one in look.alike)
 
 
 def _operations(hooked: Hooked, device: str) -> frozenset[str]:
