@@ -303,6 +303,8 @@ def test_the_cpu_pools_limit_comes_from_the_environment() -> None:
     assert "the environment's limit is 300.0 MiB" in finding.said.text
     assert "56.0 GiB free" in finding.said.text
     assert actions(finding)[0] == LARGER
+    second = told(on_cpu(300 * MIB, 250 * MIB), error(t=5.05, requested=100 * MIB, name="CPU:1"))
+    assert second.cause == finding.cause, "all logical CPUs share one pool"
 
 
 def died(number: int | None, code: int | None = None) -> events.RunEnd:
@@ -363,6 +365,15 @@ def test_the_request_before_a_crash_is_known_by_tensorflows_line() -> None:
     assert (anatomy.asked, anatomy.operation, anatomy.scratch) == (40 * MIB, "AddV2", False)
     quiet = told(on_cpu(298 * MIB, 200 * MIB), scratch, died(signal.SIGSEGV))
     assert quiet.anatomy.asked is None and quiet.cause.key is not Key.SCRATCH
+
+
+def test_an_error_in_other_words_counts_though_the_process_ends_long_after_it() -> None:
+    line = events.AllocatorLine(t=5.9, pid=100, at=5.8, allocator="bfc", size=40 * MIB, operation="value")
+    words = "Cannot parse tensor from proto"
+    ended = events.ScriptError(t=6.0, pid=100, kind="InvalidArgumentError", message=words, file="", line=0, code="")
+    late = events.RunEnd(t=36.0, run=1, exit_code=1, signal=None)
+    assert told(on_cpu(298 * MIB, 280 * MIB), line, ended, late).anatomy.asked == 40 * MIB
+    assert AllocationFailed not in found(on_cpu(298 * MIB, 280 * MIB), ended, late)
 
 
 def test_a_crash_far_from_the_limit_is_not() -> None:

@@ -142,6 +142,9 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     # A rise that ended long before is not what filled the pool.
     flat = [reading(33.0 + i / 10, 1750 * MIB, pool=2 * GIB, limit=2 * GIB) for i in range(300)]
     assert not is_leak(RAN_OUT, flat, error(t=73.0, requested=300 * MIB))
+    # Unless others have waited in between, each for ten seconds.
+    lines = [events.AllocatorLine(t=t, pid=100, at=t, allocator="bfc", size=300 * MIB) for t in (43.1, 53.1, 63.1)]
+    assert is_leak(RAN_OUT, flat, *lines, error(t=73.0, requested=300 * MIB))
 
 
 def test_what_a_step_gives_back_is_not_retained() -> None:

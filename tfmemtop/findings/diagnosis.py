@@ -51,8 +51,9 @@ _FULLER = 0.75  # share of the peak
 _LONG_AGO_S = 2.0
 _LARGER = 1.25  # times what earlier steps needed
 _EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
-_WAITED_S = 10.0
-"""Seconds that TensorFlow looks for room before an allocation fails. Meanwhile the memory in use does not change."""
+_WAITED_S, _NEXT_S = 10.0, 3.0
+"""Seconds that TensorFlow looks for room before an allocation fails, and at most from that to the next one. Meanwhile
+the memory in use does not change."""
 
 
 def explained(state: State, a: Anatomy, t: float) -> Cause:
@@ -65,7 +66,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
-    rise = _rise(hooked, trend, _stood_still(hooked, t)) if trend else (0, None, "step")
+    began = _stood_still(state, hooked, t)
+    rise = _rise(hooked, trend, began) if trend else (0, None, "step")
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
@@ -85,8 +87,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     in_function = (a.operation or "").startswith("__")
     if in_function and not hooked.steps.made(0.0, t)[0]:
         peak = 0  # not one step has found enough, so what one needs is not known
-    full = _grown(hooked, trend, a, t) or _full(stock, no_room(a, peak), a)
-    return _beyond_all(_between(full, stock), hooked, trend, a, t)
+    full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a)
+    return _beyond_all(_between(full, stock), hooked, trend, a, began - _LONG_AGO_S)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -105,11 +107,10 @@ def _between(cause: Cause, stock: Inventory) -> Cause:
     return replace(cause, evidence=(f"{text}, {format_bytes(most.bytes)}.", *cause.evidence))
 
 
-def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause:
-    """Return *cause* with how much earlier steps needed in all, where that was less than what was needed then."""
-    began = _stood_still(hooked, t) - _LONG_AGO_S
-    before = [window.high for window in trend.whole.windows if window.start < began] if trend else []
-    steps, unit = hooked.steps.made(0.0, began)
+def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, until: float) -> Cause:
+    """Return *cause* with how much steps *until* then needed in all, where that was less than what was needed now."""
+    before = [window.high for window in trend.whole.windows if window.start < until] if trend else []
+    steps, unit = hooked.steps.made(0.0, until)
     asked, peak = a.asked or 0, max(before, default=0)
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
@@ -201,13 +202,13 @@ def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:
     return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)
 
 
-def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, t: float) -> Cause | None:
-    """Return that memory rose until the pool was full, where without that rise there would have been room."""
+def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:
+    """Return that memory rose until the pool was *full* (seconds), where without that there would have been room."""
     if trend is None or a.in_use is None:
         return None
     histories = [series.windows for series in (trend.whole, trend.long, trend.short)]
     histories += [merged(trend.whole.windows, times) for times in _EPOCHS]
-    rise = rise_until(histories, _stood_still(hooked, t))
+    rise = rise_until(histories, full)
     if rise is None or rise.size < max(_FILLED_AT_LEAST, a.in_use * _FILLED_SHARE):
         return None
     whole = a.limit if a.limit is not None else a.card_total
@@ -237,10 +238,14 @@ def _in_pieces(hooked: Hooked, device: str | None, size: int) -> bool:
     return not sizes or sum(count << power + 1 for power, count in enumerate(sizes) if count >= MANY) >= size / 2
 
 
-def _stood_still(hooked: Hooked, failed: float) -> float:
-    """Return when the allocation that failed at the time *failed* began to wait for room."""
+def _stood_still(state: State, hooked: Hooked, failed: float) -> float:
+    """Return when the allocation that failed at the time *failed* began to wait for room, or others just before it."""
     waiting = waited(hooked, failed)
-    return waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
+    began = waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
+    for one in reversed(state.run.complaints if state.run else ()):
+        if not one.harmless and one.pid in (hooked.hello.pid, None) and began - _NEXT_S < one.t <= failed + _NEXT_S:
+            began = min(began, one.t - _WAITED_S)
+    return began
 
 
 @once_per_revision

@@ -6,6 +6,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.state.trend import Trend
@@ -125,7 +126,7 @@ def _anatomy(
     complaint = _request(state, pid, hooked, device, failed, scratch, error.requested if error else None)
     if error is not None:
         named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
-        device = named or _only(hooked, failed)
+        device = _pool_of(hooked, named) if named else _only(hooked, failed)
     reading = around.readings.get(device) if device else None
     pool = hooked.pools.get(device) if device else None
     moment = pool.exhausted if pool else None
@@ -213,6 +214,12 @@ def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
     return next((device for device, reading in hooked.allocators.items() if name and reading.allocator == name), None)
 
 
+def _pool_of(hooked: Hooked, device: str) -> str:
+    """Return the device by whose name the pool of *device* is read: all logical CPUs share one pool."""
+    known = (each for each in hooked.allocators if lies_in(device, each))
+    return device if device in hooked.allocators else next(known, device)
+
+
 def _only(hooked: Hooked, failed: float) -> str | None:
     """Return the only pool that can have failed: the one that was copied as it ran out, or the only pool."""
     written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
@@ -261,25 +268,29 @@ def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
         if hooked is None or not of_run(state, pid):
             continue
         for device, reading in hooked.allocators.items():
-            full = crashed and _was_full(hooked, device, reading)
-            if not is_pinned(device) and (full or _ran_out(run, hooked, device)):
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), run.ended, None, device)
+            full, failed = crashed and _was_full(hooked, device, reading), failed_at(state, pid)
+            if not is_pinned(device) and (full or _ran_out(run, hooked, device, failed)):
+                yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
 
 
 def failed_at(state: State, pid: int) -> float:
-    """Return the time of the newest failure in process *pid*: of an error, else of the run's end."""
+    """Return the time of the newest failure in process *pid*: of an error, else of the run's end.
+
+    A process may need some seconds to end after its error.
+    """
     process, run = state.processes.get(pid), state.run
     if process and process.hooked and process.hooked.failure:
         return process.hooked.failure.error.t
+    if process and process.hooked and process.hooked.error:
+        return process.hooked.error.t
     return run.ended if run is not None and run.ended is not None else state.now
 
 
-def _ran_out(run: RunState, hooked: Hooked, device: str) -> bool:
-    end = run.ended or 0.0
+def _ran_out(run: RunState, hooked: Hooked, device: str, failed: float) -> bool:
     near = [
         one
         for one in run.complaints
-        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.t, end)
+        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.t, failed)
     ]
     return any(_of_allocator(hooked, one.allocator) == device for one in near)
 
