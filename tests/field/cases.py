@@ -349,6 +349,10 @@ CASES = (
         never="smaller model",
     ),
     Case(
+        "vectors_assigned", "vectors_assigned.py", "--cpu-pool 150M", "constants_captured", "vectors_assigned.py fed",
+        holder=r"tf\.assign\(self\.table, array\)", remedy="placeholder", never="smaller batches|larger pool",
+    ),
+    Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
     ),

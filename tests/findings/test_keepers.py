@@ -248,6 +248,34 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     assert kept(look(), without_shape, made=3) is None, "on a GPU many results have no recorded shape"
 
 
+def test_a_graph_of_tensorflow_1_that_grows() -> None:
+    def cause(number: int = MANY, function: str = "SessionRun", rose: int = 900 * MIB, line: int = 0) -> Cause | None:
+        lines = [
+            events.OperationLine(f"Assign_{n}", "/a/train.py", 9 + line * n, "run(w.assign(x))") for n in range(MANY)
+        ]
+        added = [replace(part(f"Assign_{n}/value", 50 * MIB), line=one) for n, one in enumerate(lines[:number])]
+        process = hooked(replace(w.step().done(t=20.0), function=function))
+        return keeper(Scene(stock(None, *added), replace(FULL, rose=rose), process))
+
+    grows = cause()
+    assert grows is not None and (grows.key, grows.count, grows.bytes) == (Key.CONSTANTS_CAPTURED, MANY, 400 * MIB)
+    assert "train.py:9" in grows.text and actions(grows) == [Action.BUILD_ONCE]
+    assert cause(MANY - 1) is None and cause(line=1) is None and cause(function="step") is None
+    assert cause(rose=199 * MIB) is None, "all in one step, as of the layers of a model"
+
+
+def test_what_was_recorded_of_tensors_without_a_path_shows_who_made_them() -> None:
+    def evidence(recorded: int) -> str:
+        line = events.OperationLine("concat", "/a/train.py", 29, "maps.append(gathered)")
+        made = replace(part("all/concat", recorded * MIB, recorded), line=line)
+        cause = kept(look(group("", 200, 600 * MIB)), made)
+        return " ".join(cause.evidence) if cause else ""
+
+    assert "Most of them were made by concat at train.py:29, maps.append(gathered)." in evidence(100)
+    assert "Most of 62 that were recorded were made by concat" in evidence(62)
+    assert "made by" not in evidence(MANY - 1)
+
+
 def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
     def cause(kind: str, elements: int, device: str = "CPU:0") -> Cause | None:
         return kept(look(buffers=[events.DatasetBuffer(kind, elements, MIB)]), device=device)

@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
+from msgspec.structs import replace
+
+from tfmemtop.events import OperationLine
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
@@ -17,7 +20,8 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.inventory import Group, Kept, is_constant
+from tfmemtop.state.holders import Part
+from tfmemtop.state.inventory import NUMBER, Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
 _LOOSE = 64
@@ -173,9 +177,11 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
     """Yield which operation made most of a *group* of tensors, and at which line, as far as it was recorded."""
     parts = [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
-    if parts and parts[0].count * 2 >= group.count:
-        line = f" at {spot(parts[0].line.file, parts[0].line.line)}" if parts[0].line else ""
-        yield f"Most of them were made by {operation_name(parts[0].operation)}{line}."
+    recorded = sum(part.count for part in parts)
+    if parts and parts[0].count >= MANY and parts[0].count * 2 >= recorded:
+        line = f" at {spot(parts[0].line.file, parts[0].line.line)}, {parts[0].line.code}" if parts[0].line else ""
+        most = "Most of them" if recorded * 2 >= group.count else f"Most of {recorded:,} that were recorded"
+        yield f"{most} were made by {operation_name(parts[0].operation)}{line}."
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -322,6 +328,37 @@ def constants_captured(scene: Scene) -> Cause | None:
     )
 
 
+def graph_grows(scene: Scene) -> Cause | None:
+    """A script of TensorFlow 1 adds operations to its graph again and again; the session keeps what each one holds."""
+    added: dict[OperationLine, list[Part]] = {}
+    for part in scene.stock.parts:
+        if part.line is not None and not part.python_name:
+            added.setdefault(replace(part.line, operation=NUMBER.sub("", part.operation)), []).append(part)
+    line, parts = max(added.items(), key=lambda each: len(each[1]), default=(None, []))
+    size = sum(part.bytes for part in parts)
+    # Each is there once, under a number of its own, and they have come one after another.
+    if line is None or len(parts) < MANY or size > 2 * scene.need.rose or not scene.matters(size):
+        return None
+    if not any(window.function == _SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
+        return None
+    place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
+    whole = f": {len(parts)} operations hold {_sized(size, scene)}."
+    return Cause(
+        Key.CONSTANTS_CAPTURED,
+        fitting(f"{place}{code}{whole}", f"{place}{whole}", room=_PREFIX),
+        line.code,
+        size,
+        len(parts),
+        (Action.BUILD_ONCE,),
+        (
+            "value = tf.placeholder(tf.float32, shape)  # once, before the loop",
+            "assign = tf.assign(variable, value)",
+            "sess.run(assign, {value: array})  # in the loop",
+        ),
+        ("Each time adds more, and the session keeps it until it is closed.",),
+    )
+
+
 RULES: tuple[Rule, ...] = (
     notebook_history,
     tensors_kept,
@@ -329,6 +366,7 @@ RULES: tuple[Rule, ...] = (
     runtime_keeps,
     tape_open,
     constants_captured,
+    graph_grows,
     dataset_buffer,
 )
 

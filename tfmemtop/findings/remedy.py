@@ -92,6 +92,9 @@ class Action:
         "record less on one tape: a new tape for each batch, smaller batches, a shorter loop, or tf.recompute_grad"
     )
     DROP_TAPES = Remedy("do not keep the tapes: take the gradients from each one, then drop it")
+    BUILD_ONCE = Remedy(
+        "build the graph once, before the loop, and feed values by a placeholder; graph.finalize() shows what adds"
+    )
     DEFINE_ONCE = Remedy("define the function once, and pass the array as an argument or a tf.Variable")
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
     CACHE_IN_FILE = Remedy("cache in a file, cache(FILE), or before the elements are decoded; or do not cache")
