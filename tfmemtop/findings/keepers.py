@@ -342,7 +342,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     if not any(window.function == _SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
         return None
     place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
-    whole = f": {len(parts)} operations hold {_sized(size, scene)}."
+    whole = f": {len(parts)} times, {_sized(size, scene)}."
     return Cause(
         Key.CONSTANTS_CAPTURED,
         fitting(f"{place}{code}{whole}", f"{place}{whole}", room=_PREFIX),
