@@ -26,10 +26,10 @@ from tfmemtop.events.runs import Ending, Way, how_ended
 from tfmemtop.findings.cause import LONGEST, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import Finding, Group, Severity
-from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.out_of_memory import AllocationFailed
+from tfmemtop.findings.pool import TightLimit
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.findings.rules import findings
 from tfmemtop.state import State, apply

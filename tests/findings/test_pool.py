@@ -25,11 +25,10 @@ from tfmemtop.findings.busy import FullButIdle
 from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
 from tfmemtop.findings.outside import HeldBeside, OutsidePool
-from tfmemtop.findings.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.pool import CachedButIdle, TightLimit, WholeCard
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import NO_LIBRARIES

@@ -16,9 +16,9 @@ from tfmemtop.findings.finding import CauseFinding, Finding, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.frameworks import OtherPools
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.pool import TightLimit
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State

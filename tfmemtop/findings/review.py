@@ -12,9 +12,9 @@ from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.host_growth import HostGrowth
 from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.limits import TightLimit
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.pool import TightLimit
 from tfmemtop.findings.rules import findings
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.state import State, apply

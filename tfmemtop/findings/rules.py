@@ -12,12 +12,11 @@ from tfmemtop.findings.frameworks import card_shared, jax_preallocated
 from tfmemtop.findings.host_growth import host_growth
 from tfmemtop.findings.judgement import judged_at_the_end
 from tfmemtop.findings.leaks import leak
-from tfmemtop.findings.limits import tight_limit
 from tfmemtop.findings.notices import hook_absent, notices
 from tfmemtop.findings.others import others_hold_the_card, two_reserve_everything
 from tfmemtop.findings.out_of_memory import out_of_memory, running_out
 from tfmemtop.findings.outside import held_beside, outside_the_pool
-from tfmemtop.findings.pool import cached_but_idle, whole_card_reserved
+from tfmemtop.findings.pool import cached_but_idle, tight_limit, whole_card_reserved
 from tfmemtop.findings.retracing import retracing
 from tfmemtop.findings.settings import (
     asked_too_late,
