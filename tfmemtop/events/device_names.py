@@ -37,16 +37,19 @@ def kind_of(name: str) -> DeviceKind:
     return parse_device(name).kind
 
 
+@lru_cache(maxsize=1024)
 def is_gpu(name: str) -> bool:
     """Return whether *name* is the name of a GPU."""
     return kind_of(name) is DeviceKind.GPU
 
 
+@lru_cache(maxsize=1024)
 def is_cpu(name: str) -> bool:
     """Return whether *name* is the name of a CPU device."""
     return kind_of(name) is DeviceKind.CPU
 
 
+@lru_cache(maxsize=1024)
 def is_pinned(name: str) -> bool:
     """Return whether *name* is the name of the pool of pinned host memory."""
     return kind_of(name) is DeviceKind.PINNED

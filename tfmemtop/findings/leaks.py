@@ -11,7 +11,7 @@ from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.rising import BEGINS, merged_if_higher, rises, slope
+from tfmemtop.findings.rising import BEGINS, may_rise, merged, rises, slope
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
@@ -173,11 +173,10 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
     recent = windows[-LEAK_LOOKED_AT:]
     for share in BEGINS:
         yield recent[ceil(len(recent) * share) :]
-    for times in EPOCHS:
-        yield merged_if_higher(windows, times)
-    if trend.whole.width_s >= LONG_S:
-        for times in (1, *EPOCHS):
-            yield merged_if_higher(whole, times)
+    longer = [(whole, times) for times in (1, *EPOCHS)] if trend.whole.width_s >= LONG_S else []
+    for those, times in [*((windows, times) for times in EPOCHS), *longer]:
+        if may_rise(those, times):
+            yield merged(those, times)
 
 
 def _early(trend: Trend) -> list[UseWindow] | None:
@@ -190,8 +189,9 @@ def _early(trend: Trend) -> list[UseWindow] | None:
 
 
 def _rise_steadily(windows: list[UseWindow], least: int = LEAK_WINDOWS) -> bool:
-    lows, highs = [window.low for window in windows], [window.high for window in windows]
-    return len(windows) >= least and rises(lows) and rises(highs)
+    if len(windows) < least or not may_rise(windows):
+        return False
+    return rises([window.low for window in windows]) and rises([window.high for window in windows])
 
 
 def _room(device: RunDevice, highest: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
+from operator import attrgetter
 
 import msgspec
 
@@ -84,29 +85,24 @@ def merged(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
 
     A use that rises once in an epoch then rises in each window that contains an epoch.
     """
-    return [_one(group) for group in _groups(windows, times)]
-
-
-def merged_if_higher(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
-    """Return the same as :func:`merged`; empty if the memory cannot have risen steadily.
-
-    For that, three of the merged windows are enough. Most memory in use does not rise, and is looked at every second.
-    """
-    groups = _groups(windows, times)
-    if not groups:
-        return []
-    three = [_one(groups[at]) for at in (0, len(groups) // 2, -1)]
-    higher = all(_goes_on(*values) for values in zip(*((one.low, one.high) for one in three), strict=True))
-    return [_one(group) for group in groups] if higher else []
-
-
-def _groups(windows: Sequence[UseWindow], times: int) -> list[Sequence[UseWindow]]:
     first = len(windows) % times
-    return [windows[at : at + times] for at in range(first, len(windows), times)]
+    groups = (windows[at : at + times] for at in range(first, len(windows), times))
+    return [UseWindow(group[0].start, min(map(_low, group)), max(map(_high, group))) for group in groups]
 
 
-def _one(group: Sequence[UseWindow]) -> UseWindow:
-    return UseWindow(group[0].start, min(one.low for one in group), max(one.high for one in group))
+_low, _high = attrgetter("low"), attrgetter("high")
+
+
+def may_rise(windows: Sequence[UseWindow], times: int = 1) -> bool:
+    """Return whether the memory may have risen steadily in :func:`merged` windows, by the first, middle and last.
+
+    Most memory in use does not rise, and is looked at every second.
+    """
+    count, first = divmod(len(windows), times)
+    three = [windows[at : at + times] for at in (first, first + count // 2 * times, len(windows) - times)]
+    return count > 0 and all(
+        _goes_on(*(highest(map(size, group)) for group in three)) for highest, size in ((min, _low), (max, _high))
+    )
 
 
 def rises(values: list[int]) -> bool:

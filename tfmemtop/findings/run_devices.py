@@ -80,7 +80,13 @@ def _current(state: State) -> dict[DeviceKind, list[RunDevice]]:
 
 def used_cards(state: State) -> set[int]:
     """Return the NVML indices of the GPUs on which the run has logical devices; empty where that is not known."""
-    return {device.card.info.index for device in run_devices(state) if device.card}
+    cards = (
+        device_of(state, pid, name)
+        for pid, hooked in hooked_of_run(state)
+        if not superseded(state, hooked)
+        for name in {*hooked.effective, *hooked.allocators}
+    )
+    return {card.info.index for card in cards if card}
 
 
 def ever_had(state: State, kind: DeviceKind = DeviceKind.GPU) -> bool:

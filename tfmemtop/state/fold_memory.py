@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.device_names import is_cpu, is_pinned
-from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
 from tfmemtop.state.lookup import (
     allocators_of,
@@ -195,13 +194,11 @@ def _allocator(state: State, event: events.Allocator) -> None:
             state.cpu_pool = CpuPool()
         readings = cpu_pool_readings(state)
         in_use, pool = pool_use(readings)
-        for highest in [in_use + spike, in_use] if spike else [in_use]:
-            state.cpu_pool.history.add(event.t, (highest, max(highest, pool or 0)))
+        for size in _course(in_use, spike):
+            state.cpu_pool.history.add(event.t, (size, max(size, pool or 0)))
         _remember_run(state, "cpu", readings, 0, spike)
     elif device := device_of(state, event.pid, event.device):
-        if spike:
-            _remember_device(state, device, spike)
-        _remember_device(state, device)
+        _remember_device(state, device, spike)
         pools_read(hooked, device.info.index, allocators_of(state, event.pid, hooked, device))
     run = state.run
     if event.in_use is not None:
@@ -268,18 +265,20 @@ def _remember_contexts(state: State, device: DeviceState, reading: events.Device
         total_read(hooked, device.info.index, now, made or bool(frameworks))
 
 
+def _course(in_use: int, spike: int) -> Sequence[int]:
+    """Return the bytes that were in use one after the other: first *spike* bytes more than now, if there was one."""
+    return (in_use + spike, in_use) if spike else (in_use,)
+
+
 def _remember_device(state: State, device: DeviceState, spike: int = 0) -> None:
-    pools, total = card_pools(state, device), process_total(state, device) or 0
-    readings = pools.shown
+    readings, others = card_pools(state, device)
+    total, used = process_total(state, device) or 0, (device.reading.used or 0) if device.reading else 0
     in_use, pool = pool_use(readings)
-    in_use += spike
-    pool_end = max(in_use, pool or 0)
-    others = accumulate((pools.others.get(name, 0) for name in FrameworkName), initial=pool_end)
-    *_, others_end = ends = tuple(others)
-    # NVML is read less often than the allocators: an older total must not be below a newer pool.
-    mine_end = max(others_end, total)
-    used = device.reading.used if device.reading else None
-    device.history.add(state.now, (in_use, *ends, mine_end, max(mine_end, used or 0)))
+    for size in _course(in_use, spike):
+        ends = list(accumulate(others, initial=max(size, pool or 0)))
+        # NVML is read less often than the allocators: an older total must not be below a newer pool.
+        mine_end = max(ends[-1], total)
+        device.history.add(state.now, (size, *ends, mine_end, max(mine_end, used)))
     _remember_run(state, f"GPU {device.info.index}", readings, total, spike)
 
 
@@ -293,10 +292,11 @@ def _remember_run(
     if (run := state.run) and run.going:
         ours = [reading for reading in readings if of_run(state, reading.pid)]
         in_use, pool = pool_use(ours)
-        in_use += spike
-        run.held[place] = in_use, max(in_use, pool or 0), max(in_use, pool or 0, total)
         run.limit_on[place] = max(sum(one.limit or 0 for one in ours), run.limit_on.get(place, 0))
+        highest, now = ((size, max(size, pool or 0), max(size, pool or 0, total)) for size in (in_use + spike, in_use))
+        run.held[place] = highest
         run.curve.add(state.now - run.started, tuple(map(max, zip(*run.held.values(), strict=True))))
+        run.held[place] = now
 
 
 @folds(events.ScriptPhase)

@@ -53,10 +53,13 @@ def frameworks_of(state: State, hooked: Hooked, device: DeviceState) -> list[eve
 
 
 class CardPools(NamedTuple):
-    """The pools on a card of which in use and cached are shown, and the bytes of the ``others``, by framework."""
+    """The pools on a card of which in use and cached are shown, and the bytes of the ``others``.
+
+    These are in the order of :class:`FrameworkName`.
+    """
 
     shown: Sequence[events.Allocator | events.Framework]
-    others: dict[FrameworkName, int]
+    others: Sequence[int] = (0,) * len(FrameworkName)
 
 
 def card_pools(state: State, device: DeviceState) -> CardPools:
@@ -68,9 +71,10 @@ def card_pools(state: State, device: DeviceState) -> CardPools:
         for reading in frameworks_of(state, process.hooked, device)
     ]
     allocators = allocators_on(state, device)
-    if not allocators and len({reading.framework for reading in frameworks}) == 1:
-        return CardPools(frameworks, {})
-    others: dict[FrameworkName, int] = {}
+    if not frameworks:
+        return CardPools(allocators)
+    others = dict.fromkeys(FrameworkName, 0)
     for reading in frameworks:
-        others[reading.framework] = others.get(reading.framework, 0) + (reading.pool or 0)
-    return CardPools(allocators, others)
+        others[reading.framework] += reading.pool or 0
+    alone = not allocators and len({reading.framework for reading in frameworks}) == 1
+    return CardPools(frameworks) if alone else CardPools(allocators, tuple(others.values()))

@@ -50,8 +50,8 @@ class _Level:
         self.highest.extend(array("q", [0]) * (missing * self.layers))
         self.before.extend(array("q", [_NOTHING]) * (missing * self.layers))
 
-    def add(self, t: float, sample: Sample, before: Sample | None) -> bool:
-        """Store *sample* and return whether that changed the level."""
+    def add(self, t: float, sample: "array[int]", before: "array[int]") -> bool:
+        """Store *sample*, and *before* if a bucket begins. Return whether that changed the level."""
         bucket = int(t / self.width_s)
         slot = bucket % BUCKETS
         at = slot * self.layers
@@ -65,8 +65,8 @@ class _Level:
         if slot >= len(self.ids):
             self._grow(slot)
         self.newest = self.ids[slot] = bucket
-        self.highest[at : at + self.layers] = array("q", sample)
-        self.before[at : at + self.layers] = array("q", before or (_NOTHING,) * self.layers)
+        self.highest[at : at + self.layers] = sample
+        self.before[at : at + self.layers] = before
         return True
 
 
@@ -93,8 +93,9 @@ class History:
         if sample[0] < 0 or sample[-1] > _HIGHEST_BYTES:
             sample = tuple(min(max(size, 0), _HIGHEST_BYTES) for size in sample)
         t = self.end = min(max(t, self.end or 0.0), _LATEST_S)
+        cells, before = array("q", sample), array("q", self._latest or (_NOTHING,) * len(sample))
         for level in self._levels:
-            if not level.add(t, sample, self._latest):
+            if not level.add(t, cells, before):
                 break  # a sample that is not higher in this bucket is not higher in the wider ones that contain it
         self._latest = sample
 

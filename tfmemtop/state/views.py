@@ -184,15 +184,15 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         if pool is not None:
             pool_end = max(pool, in_use)
             layers.append(Layer(LayerKind.CACHED, "cached", pool_end - in_use))
-    for name in FrameworkName:
-        if size := pools.others.get(name):
+    for name, size in zip(FrameworkName, pools.others, strict=True):
+        if size:
             layers.append(Layer(LayerKind(name.value), name.title, size))
             pool_end += size
     mine_end = pool_end
     if mine:
         mine_end = max(mine, pool_end)
         known = "context+outside" if pool is not None else "rest of process"
-        layers.append(Layer(LayerKind.REST, known if readings or pools.others else "script", mine_end - pool_end))
+        layers.append(Layer(LayerKind.REST, known if readings or any(pools.others) else "script", mine_end - pool_end))
     used_end = max(used or 0, mine_end)
     if used is not None:
         missing = reading is not None and reading.processes_missing is not None

@@ -114,8 +114,7 @@ class _Card(_Course):
         pools = card_pools(state, device)
         in_use, pool = pool_use(pools.shown)
         in_use += spike
-        frameworks = (pools.others.get(name, 0) for name in FrameworkName)
-        ends = list(accumulate(frameworks, initial=max(in_use, pool or 0)))
+        ends = list(accumulate(pools.others, initial=max(in_use, pool or 0)))
         card = device.info.total if device.info.total is not None else ends[-1] + self._rest + self._others
         rest = min(self._rest, max(0, card - ends[-1]))
         others = min(self._others, max(0, card - ends[-1] - rest))
@@ -161,7 +160,10 @@ class MemoryOverTime:
                 self._card(device).pool_read(state, device, event, spike)
 
     def _card(self, device: DeviceState) -> _Card:
-        return self._cards.setdefault(device.info.index, _Card(self._columns))
+        index = device.info.index
+        if index not in self._cards:
+            self._cards[index] = _Card(self._columns)
+        return self._cards[index]
 
     def places(self, state: State) -> list[PagePlace]:
         """Return the GPUs in the order of their numbers, then the CPU's pool."""
