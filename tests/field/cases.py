@@ -79,7 +79,7 @@ CASES = (
     ),
     Case(
         "large_evaluation", "large_evaluation.py 256", "--cpu-pool 220M", "step_larger_than_before",
-        "large_evaluation.py 16", remedy="batch", in_ci=True,
+        "large_evaluation.py 16", holder="in evaluate", remedy="batch", in_ci=True,
     ),
     Case(
         "longest_batch", "longest_batch.py", "--cpu-pool 700M", "step_larger_than_before",
@@ -182,6 +182,10 @@ CASES = (
     Case(
         "cached_dataset", "cached_dataset.py", "--cpu-pool 500M", "dataset_buffer", "CACHE=0 cached_dataset.py",
         remedy="cache", in_ci=True,
+    ),
+    Case(
+        "cached_and_shuffled", "SHUFFLE=50 cached_dataset.py", "--cpu-pool 500M", "dataset_buffer",
+        "SHUFFLE=50 CACHE=0 cached_dataset.py", holder="cache", never="shuffle buffer",
     ),
     Case(
         "prefetch_many", "prefetch_many.py 64", "--cpu-pool 400M", "dataset_buffer", "prefetch_many.py 2",

@@ -288,6 +288,17 @@ def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
     assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
 
 
+def test_results_of_the_models_layers_are_no_elements_of_a_data_set() -> None:
+    def size(layer: str) -> int | None:
+        kernel = replace(part("kernel", MIB, kind=Kind.VARIABLES), layer="conv")
+        result = replace(part("Conv2D", 300 * MIB, 2, shape=None), layer=layer)
+        census = look(buffers=[events.DatasetBuffer("prefetch", 1000, 3 * MIB)])
+        cause = kept(census, kernel, result, device="CPU:0")
+        return cause.bytes if cause else None
+
+    assert (size("conv"), size("")) == (700 * MIB, IN_USE)
+
+
 def test_elements_that_do_not_fit_a_shuffle_buffer_lie_in_the_cache() -> None:
     def holder(shuffled: int) -> str:
         buffers = [events.DatasetBuffer("shuffle", shuffled, MIB), events.DatasetBuffer("cache", None, MIB)]

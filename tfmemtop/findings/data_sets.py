@@ -35,7 +35,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size = _elements(scene)
     if largest is not None and (size < room or not _alike(largest, each)):
-        each, size = largest.each or 0, min(room, scene.stock.rest)
+        each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
     if not each or not scene.matters(size):
         return None
     of = f"up to {largest.elements:,} elements" if largest else "elements"
@@ -67,6 +67,13 @@ def _elements(scene: Scene) -> tuple[int, int, int]:
     each = most.requested // most.count
     same = [part for part in parts if part.requested // part.count == each]
     return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
+
+
+def _of_step(scene: Scene) -> int:
+    """Return the bytes of recorded results of the model's layers, which are no elements of a data set."""
+    layers = {part.layer for part in scene.stock.parts if part.kind is Kind.VARIABLES and part.layer}
+    results = (part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS))
+    return sum(part.bytes for part in results if part.layer in layers)
 
 
 def _buffering(scene: Scene) -> str | None:

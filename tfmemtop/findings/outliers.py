@@ -283,11 +283,11 @@ def step_larger(request: Request) -> Cause | None:
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
     before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, it asked for at most {before}{format_bytes(past.bytes)}"
-    phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
+    who = request.who + (f" in {request.phase}" if request.phase not in ("", _USUAL) else "")
     return Cause(
         Key.STEP_LARGER,
-        fitting(f"{request.who}{phase} {asked}.", f"{request.who} {asked}.", room=_PREFIX),
-        request.who,
+        fitting(f"{who} {asked}.", f"{request.who} {asked}.", room=_PREFIX),
+        who,
         a.asked,
         1,
         (Action.BOUND_REQUEST,),
