@@ -128,7 +128,11 @@ threading.Thread(target=listen, daemon=True).start()
 train_step = tf.function(step)
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 while commands[-1] != "end":
-    if commands[-1] == "eager":
+    if commands[-1] == "once":
+        commands[-1] = "functions"
+        step(tf.ones([20_000, 64]))
+        print(tf.config.experimental.get_memory_info("CPU:0")["peak"], flush=True)
+    elif commands[-1] == "eager":
         step(ones)
     else:
         train_step(ones)
@@ -172,6 +176,14 @@ def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
             break
     assert (told["closed"], told["function"], found.lost) == ("step", "", 0)
     assert [record.operation for record in inside(found, 0)].count("MatMul") == 2, "forward, and to the weights"
+
+    risen = loops.ended("peak")
+    loops.go_on("once")
+    peak = int(loops.line())
+    told = loops.until("peak", risen + 1)
+    found = loops.read(told)
+    assert found.replay()[1] == peak, "a step that needs more is recorded, although it comes only once"
+    assert {"MatMul", "Square"} <= {record.operation for record in found.records if record.size >= 4 * 20_000 * 64}
 
     loops.go_on("full")
     monitor = loops.monitor

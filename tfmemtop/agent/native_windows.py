@@ -87,6 +87,7 @@ class NativeWindows:
             AttributeError: the library has no windows.
         """
         self._start: Any = library.tfmemtop_window_start
+        self._await: Any = library.tfmemtop_window_await
         self._told: Any = library.tfmemtop_window_told
         self._complete: Any = library.tfmemtop_window_complete
         self._end: Any = library.tfmemtop_window_end
@@ -95,6 +96,20 @@ class NativeWindows:
 
     def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
         """Open a window; return ``False`` if none may be opened now, ``None`` if this TensorFlow cannot have any."""
+        done = self._start(ctypes.byref(self._wanted(path, places, function, limits)))
+        return done == _DONE if done in (_DONE, _NOTHING) else None
+
+    def await_peak(
+        self, risen: "tuple[int, int]", path: str, places: "list[tuple[int, int]]", function: str, limits: Limits
+    ) -> bool:
+        """Have a window opened as soon as a peak has risen by so many percent and bytes, unless one is open then.
+
+        Return whether that is awaited now. A window that is opened otherwise ends the waiting.
+        """
+        wanted = self._wanted(path, places, function, limits)
+        return bool(self._await(ctypes.byref(wanted), *map(ctypes.c_int64, risen)) == _DONE)
+
+    def _wanted(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> _Wanted:
         steps, seconds, *most, pause_s = limits
         wanted = _Wanted(ctypes.sizeof(_Wanted), steps, int(seconds * 1e9), *most, int(pause_s * 1e9))
         wanted.places = min(len(places), PLACES)
@@ -102,8 +117,7 @@ class NativeWindows:
         wanted.path = path.encode("utf-8", "surrogateescape")[:4095]
         for place, (kind, index) in zip(wanted.place, places):
             place.kind, place.index = kind, index
-        done = self._start(ctypes.byref(wanted))
-        return done == _DONE if done in (_DONE, _NOTHING) else None
+        return wanted
 
     def progress(self) -> Optional[Progress]:
         """Return how far the newest window is, until the next call; ``None`` if there was none."""

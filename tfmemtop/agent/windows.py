@@ -25,8 +25,7 @@ _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
 _LONGEST_S = 3.0  # the longest window, for a step that is known to be longer than _STEP allows
 _TRIES = 3  # windows in a row in which no step was whole, each longer than the one before
 _STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
-_RISEN = 1.1  # a peak that has risen by this factor since the last window opens another one
-_RISEN_BYTES = 1 << 20
+_RISEN = 10, 1 << 20  # percent and bytes by which a peak rises since the last window, so that another one is opened
 _PARTS_S = 1.0  # between two messages about an open window
 _READS_S = 0.5  # between two readings of the window of the start, at first; then half of its age
 _LOOK_S = 0.05  # between two looks at an open window
@@ -62,6 +61,8 @@ class Windows:
         self._native: Optional[NativeWindows] = None
         self._count = 0
         self._open: Optional[_Open] = None
+        self._awaited: Optional[_Open] = None  # the window that the probe opens by itself, once a peak has risen
+        self._newest_ns = 0  # when the newest window before that one began
         self._wishes: list[str] = []
         self._next = self._retry_at = self._rests_until = self._step_s = 0.0
         self._pace: Optional[float] = None
@@ -125,7 +126,8 @@ class Windows:
         """Note the present *peak* of a pool, in bytes."""
         if peak is not None:
             before = self._peaks.setdefault(device, peak)
-            self._risen |= peak > before * _RISEN and peak > before + _RISEN_BYTES
+            percent, most = _RISEN
+            self._risen |= peak > before + max(before // 100 * percent, most)
 
     def called(self, name: str, calls: int) -> None:
         """Note how often the busiest function has been called by now."""
@@ -163,6 +165,8 @@ class Windows:
                 self._wishes.clear()
                 self._say_missing(ASKED, "no_probe", self._pools(devices))
             return
+        if self._awaited is not None:
+            self._find_awaited(native, self._awaited)
         if self._open is not None:
             self._look(native, self._open, stopping)
         window = self._open
@@ -170,8 +174,9 @@ class Windows:
             return
         why = self._due()
         if why is None:
-            return
-        if window is None:
+            if window is None:
+                self._await_peak(native, self._pools(devices))
+        elif window is None:
             self._start(native, why, devices)
         else:
             found = native.progress()
@@ -225,13 +230,10 @@ class Windows:
         if not pools:
             self._no_pool(opened)
             return
-        number = self._count + 1
-        path = f"{self._folder}/{self._messenger.pid}.{number}.window"
-        function = self._calls[-1][1].rpartition(".")[2] if self._calls else ""
-        done = native.start(path, [place_of(name) for name in pools], function, self._limits(opened))
+        done = native.start(*self._wanted(opened, pools))
         if done:
-            self._count = number
-            self._open = _Open(number, opened, pools)
+            self._count += 1
+            self._open, self._awaited = _Open(self._count, opened, pools), None
             return
         if done is None:
             self._native = None
@@ -240,6 +242,32 @@ class Windows:
             self._say_missing(opened, "profiler", pools)
         # Otherwise another attempt follows.
         self._retry_at = self._next = monotonic() + min(self._interval or 1.0, 1.0)
+
+    def _wanted(self, opened: str, pools: "list[str]") -> "tuple[str, list[tuple[int, int]], str, Limits]":
+        path = f"{self._folder}/{self._messenger.pid}.{self._count + 1}.window"
+        function = self._calls[-1][1].rpartition(".")[2] if self._calls else ""
+        return path, [place_of(name) for name in pools], function, self._limits(opened)
+
+    def _await_peak(self, native: NativeWindows, pools: "list[str]") -> None:
+        """Have the probe open a window as soon as a peak has risen.
+
+        It does not have to wait until others have paid off: a peak cannot rise by a tenth often.
+        """
+        if not pools or self._folder is None or self._served or not self._opens_itself or self._count == 0:
+            return
+        if self._awaited is not None and self._awaited.pools == pools:
+            return
+        newest = native.progress()
+        if newest is not None:
+            self._newest_ns = newest.began_ns
+            if native.await_peak(_RISEN, *self._wanted(PEAK, pools)):
+                self._awaited = _Open(self._count + 1, PEAK, pools)
+
+    def _find_awaited(self, native: NativeWindows, window: _Open) -> None:
+        """Note that the probe has opened the awaited *window*, if it has."""
+        newest = native.progress()
+        if newest is not None and newest.began_ns != self._newest_ns:
+            self._open, self._awaited, self._count = window, None, window.number
 
     def _pools(self, devices: "list[str]") -> "list[str]":
         """Return the pools of *devices*, and that of pinned memory beside those of GPUs."""
@@ -259,6 +287,8 @@ class Windows:
             return _START
         if opened == WAITING:
             return _EMERGENCY
+        if opened == PEAK:  # a step that needs more may take longer than those before
+            return _STEP._replace(seconds=_LONGEST_S)
         step_s = self._step_s
         if len(self._calls) > 1:
             (first, _, before), (last, _, after) = self._calls[0], self._calls[-1]
@@ -302,7 +332,7 @@ class Windows:
             self._step_s = found.step_s
         elif too_short:
             self._step_s = max(self._step_s, found.lasted_s)  # a step is longer than that, if there are any
-        self._tries = self._tries + 1 if too_short and window.opened != START else 0
+        self._tries = self._tries + 1 if too_short and window.opened not in (START, PEAK) else 0
         self._again = window.opened if 0 < self._tries < _TRIES else ""
         now = monotonic()
         self._risen = self._found = False

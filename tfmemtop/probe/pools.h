@@ -31,6 +31,7 @@ struct Slot {
   std::atomic<Allocator*> allocator{nullptr};
   int64_t high = kUnknown, samples = 0, peak = kUnknown, pool = kUnknown;
   int64_t growths = 0, lost = 0;
+  int64_t awaited = INT64_MAX;  // a peak above this opens the window that is awaited
   Growth growth[kGrowths];
 };
 

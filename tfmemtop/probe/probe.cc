@@ -44,6 +44,7 @@ struct Taken {
 };
 
 std::atomic<bool> stopping{false}, running{false};
+std::atomic<bool> risen{false};  // a peak that was awaited has been reached
 
 struct Figures {
   int64_t in_use, peak, pool;
@@ -57,6 +58,10 @@ void Observe(Slot* slot, const Figures& now) {
   if (slot->peak != kUnknown && now.peak > slot->peak) high = std::max(high, now.peak);
   slot->high = std::max(slot->high, high);
   slot->peak = now.peak;
+  if (now.peak > slot->awaited) {
+    slot->awaited = INT64_MAX;
+    risen = true;
+  }
   slot->samples++;
   if (slot->pool != kUnknown && now.pool != slot->pool) {
     if (slot->growths < kGrowths) {
@@ -116,6 +121,9 @@ void* Sample(void* period_ns) {
       }
       return kDone;
     });
+#ifdef TFMEMTOP_WINDOWS
+    if (risen.exchange(false)) OpenAwaited();
+#endif
     // Readings that were missed, for example while the machine slept, are not made up for. There is always a pause:
     // where readings wait for the processor or for a lock, readings without a pause would make that worse.
     next = std::max(next + period, Now() + period / 2);
@@ -129,10 +137,13 @@ void* Sample(void* period_ns) {
 // Waits a twentieth of a second at most, so as not to delay the end of the process.
 void Stop() {
 #ifdef TFMEMTOP_WINDOWS
-  End(kByExit);  // does nothing in a forked child, where a thread that does not exist any more may hold the lock
+  AwaitNone();
 #endif
   stopping.store(true);
   for (int tries = 0; running.load(std::memory_order_acquire) && tries < 50; tries++) Pause(1000000);
+#ifdef TFMEMTOP_WINDOWS
+  End(kByExit);  // does nothing in a forked child, where a thread that does not exist any more may hold the lock
+#endif
 }
 
 // At exit, functions that were registered last are called first. So the thread is stopped before TensorFlow's static

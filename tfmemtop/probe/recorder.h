@@ -173,7 +173,7 @@ class Window {
   struct Place {
     int64_t kind, index;
     std::string allocator;  // its name; empty until TensorFlow has made it
-    int64_t at_ns, in_use;
+    int64_t at_ns, in_use, highest;
   };
 
   void Work() {
@@ -211,7 +211,7 @@ class Window {
     std::vector<ChunkRow> chunks;
     for (int64_t i = 0; i < wanted_.places; i++) {
       const auto& place = wanted_.place[i];
-      places_.push_back({place.kind, place.index, {}, 0, 0});
+      places_.push_back({place.kind, place.index, {}, 0, 0, 0});
       pools[i].at_ns = told_.began_ns;
       BFCAllocator* pool = find_(place.kind, place.index);
       if (pool == nullptr) continue;
@@ -220,7 +220,7 @@ class Window {
       held_ns_ += held;
       places_.back().allocator = pool->Name();
       places_.back().at_ns = pools[i].at_ns;
-      places_.back().in_use = pools[i].in_use;
+      places_.back().in_use = places_.back().highest = pools[i].in_use;
     }
     header.realtime_ns = told_.began_ns;
     header.monotonic_ns = began_;
@@ -323,6 +323,10 @@ class Window {
       Place& place = places_[row->pool];
       if (place.in_use + row->size != row->in_use) lost_++;  // at least one record before it was lost
       place.in_use = row->in_use;
+      if (wanted_.steps > 0 && place.in_use > place.highest) {  // the step is not over yet
+        place.highest = place.in_use;
+        risen_ = Clock(CLOCK_MONOTONIC);
+      }
       settled_.push_back(*row);
     }
     waiting_.erase(waiting_.begin(), end);
@@ -330,13 +334,14 @@ class Window {
 
   // Ends the recording if it has reached a limit; returns whether it has.
   bool IsOver() {
+    const int64_t now = Clock(CLOCK_MONOTONIC), lasted = now - began_, longest = wanted_.most_ns;
     const int64_t written = file_.bytes() + settled_.size() * sizeof(RecordRow);
     if (told_.allocations >= wanted_.most_allocations || told_.events >= wanted_.most_events ||
         written >= wanted_.most_bytes) {
       End(kByEvents);
     } else if (wanted_.steps > 0 && told_.events > looked_ && steps_.Enough(false)) {
       End(kByStep);
-    } else if (Clock(CLOCK_MONOTONIC) - began_ >= wanted_.most_ns) {
+    } else if (lasted >= longest && (now - risen_ >= longest || lasted >= kRising * longest)) {
       End(kByTime);
     } else {
       looked_ = told_.events;  // while a script rests, its events are not searched again and again
@@ -383,6 +388,7 @@ class Window {
 
   static constexpr size_t kFlush = 1 << 14;  // records
   static constexpr size_t kMostSteps = 1 << 16;  // in a file, as engine/sources/window_file.py expects
+  static constexpr int64_t kRising = 10;  // while more and more is in use, a window may last so many times as long
   static constexpr int64_t kFlushAfter_ns = 1000000000;
 
   const Wanted wanted_;
@@ -397,7 +403,7 @@ class Window {
   std::unordered_map<int64_t, uint32_t> threads_;
   std::vector<RecordRow> waiting_, settled_;
   std::string content_;
-  int64_t began_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0, cpu_began_ns_ = -1;
+  int64_t began_ = 0, risen_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0, cpu_began_ns_ = -1;
   double cost_ns_ = 0;
 };
 

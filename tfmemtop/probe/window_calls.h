@@ -34,6 +34,11 @@ void* RunWindow(void* window) {
   return nullptr;
 }
 
+// The window that is opened as soon as the peak of one of its pools has risen; null if none is awaited.
+std::atomic<Wanted*> awaited{nullptr};
+
+void AwaitNone() { delete awaited.exchange(nullptr); }
+
 }  // namespace
 
 extern "C" {
@@ -44,6 +49,7 @@ TFMEMTOP_API int tfmemtop_window_start(const Wanted* wanted) {
     if (wanted == nullptr || wanted->size != sizeof *wanted) return kRefused;
     if (wanted->places < 1 || wanted->places > kPlaces || wanted->pause_ns < 100000) return kRefused;
     if (progress.running.exchange(true)) return kNothing;
+    AwaitNone();
     std::unique_ptr<Window> window;
     try {
       window.reset(new Window(*wanted, FindPool));
@@ -72,6 +78,29 @@ TFMEMTOP_API int tfmemtop_window_start(const Wanted* wanted) {
   });
 }
 
+// Has a window opened as soon as the peak of one of its pools has risen by `percent`, and by `bytes`. Python would see
+// that peak some 50 ms later, when the step that reached it may be over. 0 if the script is profiling or another window
+// is open.
+TFMEMTOP_API int tfmemtop_window_await(const Wanted* wanted, int64_t percent, int64_t bytes) {
+  return Guarded([=] {
+    if (wanted == nullptr || wanted->size != sizeof *wanted) return kRefused;
+    if (progress.running) return kNothing;
+    delete awaited.exchange(new Wanted(*wanted));
+    for (int64_t i = 0; i < wanted->places; i++) {
+      Slot* slot = SlotOf(wanted->place[i].kind, wanted->place[i].index);
+      if (slot == nullptr) return kRefused;
+      std::lock_guard<std::mutex> lock(slot->mutex);
+      slot->awaited = slot->peak == kUnknown ? INT64_MAX : slot->peak + std::max(slot->peak / 100 * percent, bytes);
+    }
+    return kDone;
+  });
+}
+
+void OpenAwaited() {
+  std::unique_ptr<Wanted> wanted(awaited.exchange(nullptr));
+  if (wanted) tfmemtop_window_start(wanted.get());
+}
+
 // How far the newest window is; 0 if there was none.
 TFMEMTOP_API int tfmemtop_window_told(Told* out) {
   return Guarded([=] {
@@ -96,6 +125,7 @@ TFMEMTOP_API int tfmemtop_window_complete() {
 // Ends the recording of a window at once; its thread goes on to write what was recorded.
 TFMEMTOP_API int tfmemtop_window_end(int64_t why) {
   return Looking([=] {
+    AwaitNone();
     Halt(why);
     return kDone;
   });
@@ -123,6 +153,7 @@ TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
 extern "C" {
 
 TFMEMTOP_API int tfmemtop_window_start(const void*) { return kNoMap; }
+TFMEMTOP_API int tfmemtop_window_await(const void*, int64_t, int64_t) { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_told(void*) { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_complete() { return kNoMap; }
 TFMEMTOP_API int tfmemtop_window_end(int64_t) { return kNoMap; }

@@ -37,14 +37,19 @@ def chosen(state: State) -> list[Chosen]:
 def fullest(windows: list[Holders]) -> Holders | None:
     """Return the newest of the *windows* whose peak is the highest or nearly so, windows with a whole step first.
 
-    If a window was opened within a step, much of its memory is older than the window and has no name. So such windows
-    count only if their peaks are twice as high. From the start on, everything was recorded.
+    If a window was opened within a step, much of its memory may be older than the window and have no name. A window of
+    which that is true counts only if its peak is twice as high. From the start on, everything was recorded.
     """
     highest = max((window.peak for window in windows), default=0)
-    told = [one for one in windows if (one.steps or one.opened is Opened.START) and one.peak >= _HALF * highest]
+    told = [one for one in windows if one.peak >= _HALF * highest and _has_names(one)]
     highest = max((window.peak for window in told), default=highest)
     near = (window for window in told or windows if window.peak >= _NEARLY * highest)
     return max(near, key=lambda window: (bool(window.steps), window.t), default=None)
+
+
+def _has_names(window: Holders) -> bool:
+    whole = bool(window.steps) or window.opened is Opened.START
+    return whole or unpacked(window).nameless <= _HALF * window.peak
 
 
 def moment(windows: list[Holders], t: float | None) -> tuple[Holders, int] | None:

@@ -34,6 +34,9 @@ class WindowCourse:
         self.sizes = [self.kinds[holding].size for holding in self.holdings]
         self.nobodys = max(0, window.peak - self.held(window.peak_at))
         """Bytes of the peak that belong to no span."""
+        older = (place for place in self.alive(window.peak_at) if not self.kinds[self.holdings[place]].window)
+        self.nameless = self.nobodys + sum(self.sizes[place] for place in older)
+        """Bytes of the peak whose allocation was not recorded, in this window or another."""
         self.kept = self._kept()
 
     def name(self, kind: Holding) -> str:

@@ -138,8 +138,8 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[Win
     """Yield the parts of *course* that are described: the last whole step if there is one, else all.
 
     A window may open in the middle of a step. What that step allocated before has no name, and may still be there in
-    the step after it. The window of the start has no such step. If its peak is elsewhere than in the last step, the
-    part around its peak comes first.
+    the step after it. The window of the start has no such step, and in one that a risen peak has opened it is that peak
+    that matters. If their peak is elsewhere than in the last step, the part around it comes first.
     """
     opened = window.reading or window.opened
     if opened is Opened.WAITING or not file.steps:
@@ -149,16 +149,16 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[Win
     first, last = borders[-1]
     last = max(first, last)
     highest = max(course.in_use, default=0)
-    if window.opened is Opened.START and highest > _HIGHER * max(course.in_use[first:last], default=0):
+    if window.opened in (Opened.START, Opened.PEAK) and highest > _HIGHER * max(course.in_use[first:last], default=0):
         peak = course.in_use.index(highest)
         within = next((place for place, (begin, end) in enumerate(borders) if begin <= peak < end), None)
         if within is not None:
-            yield _part(file, course, *borders[within], within, Opened.START)
+            yield _part(file, course, *borders[within], within, window.opened)
         else:
             begin = max((end for _, end in borders if end <= peak), default=0)
             end = min((begin for begin, _ in borders if begin > peak), default=len(course.at_ns))
             begin = max(begin, peak - MOST_EVENTS // 2)
-            yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None, Opened.START)
+            yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None, window.opened)
     yield _part(file, course, first, last, len(borders) - 1, opened)
 
 
