@@ -167,12 +167,20 @@ def test_a_local_variable_of_a_coroutine_whose_name_is_not_known() -> None:
 def test_models_in_a_list_are_counted_by_their_items() -> None:
     variables = group("models[*]", 56, 300 * MIB, "variables", items=14)
     copies = named(*(f"sequential_{model}/dense/kernel" for model in range(14)))
-    cause = kept(look(variables, group("models[*]", 56, 300 * MIB, "optimizer", items=14), variables=copies))
+    whole = look(variables, group("models[*]", 56, 300 * MIB, "optimizer", items=14), variables=copies)
+    cause = kept(whole)
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
     assert actions(cause) == [Action.SEPARATE_PROCESS, Action.DROP_MODELS]
+    assert actions(kept(whole, file="/lib/keras/src/trainer.py")) == [Action.SEPARATE_PROCESS]
     plain = kept(look(variables, variables=copies))
     assert plain is not None and actions(plain)[0] is Action.BOUND_CACHE
+    kinds = "variables", "optimizer"
+    searched = [group("trials[*]", 56, 300 * MIB, kind, items=14, shape=None) for kind in kinds]
+    found = kept(look(*searched))
+    assert found is not None and found.holder == "trials[*]", "models of a search have different shapes"
+    assert kept(look(*searched), need=replace(FULL, rose=299 * MIB)) is None, "made at once"
+    assert kept(look(searched[0])) is None, "layers of one model"
     assert kept(look(group("model", 56, 300 * MIB, "variables", items=1))) is None, "one model is needed"
     assert kept(look(group("layers[*]", 12, 300 * MIB, "variables", items=4))) is None, "layers of one model"
 

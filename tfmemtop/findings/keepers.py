@@ -188,8 +188,10 @@ def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
     name, number, size = scene.stock.copies
     for one in scene.stock.kept:
-        # The layers of one model may lie in a list, too. Models are copies, or are made one after another.
-        one_by_one = one.items >= MANY and one.shape is not None and scene.need.rose >= one.bytes / 2
+        # The layers of one model may lie in a list, too. Models are copies, or are made one after another. Those of a
+        # search differ in their shapes.
+        models = one.model and one.optimizer
+        one_by_one = one.items >= MANY and (one.shape is not None or models) and scene.need.rose >= one.bytes / 2
         copies = number * 2 >= one.items or one_by_one
         if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
             each = one.count / one.items
@@ -231,7 +233,13 @@ def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
     windows = recorded(scene.hooked.windows.get(scene.stock.device))
     if any(window.function == _SESSION for window in windows):
         return (Action.SEPARATE_GRAPH,)
+    if models and any(_is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
+        return (Action.SEPARATE_PROCESS,)  # TensorFlow keeps the variables of a function that Keras compiled
     return (Action.SEPARATE_PROCESS, Action.DROP_MODELS) if models else (Action.BOUND_CACHE,)
+
+
+def _is_keras(file: str) -> bool:
+    return "keras" in PurePath(file).parts
 
 
 def runtime_keeps(scene: Scene) -> Cause | None:
@@ -300,7 +308,7 @@ def constants_captured(scene: Scene) -> Cause | None:
     Keras makes its own anew for each model. There the models are the cause.
     """
     functions = (one.function for one in scene.hooked.steps.courses.values())
-    functions = (one for one in functions if "keras" not in PurePath(one.file).parts)
+    functions = (one for one in functions if not _is_keras(one.file))
     made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
     if made is None or max(made.anew, made.traces) < _TRACED:
         return None
