@@ -55,6 +55,21 @@ ask()
 """
 
 
+COMPILED = """
+import tensorflow
+native = {}
+exec(compile("def load(): raise FileNotFoundError(2)", "h5py/h5f.pyx", "exec"), native)
+native["load"]()
+"""
+
+
+def test_an_error_of_compiled_code(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+    run(monitor, path := script(COMPILED), PYTHONPATH=working_tensorflow(tmp_path))
+    monitor.wait_for(lambda event: event["type"] == "hook_end")
+    (error,) = monitor.of("script_error")
+    assert (error["kind"], error["file"], error["line"]) == ("FileNotFoundError", path, 5)
+
+
 def test_an_error_of_an_installed_package(monitor: Monitor, script: Script, tmp_path: Path) -> None:
     """The line is the script's. The error's own code, which takes a lock, is not called for a message."""
     run(monitor, path := script(GRPC), PYTHONPATH=working_tensorflow(tmp_path))

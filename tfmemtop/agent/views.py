@@ -101,7 +101,7 @@ class Classes:
 
     def of_library(self, path: Any) -> bool:
         """Return whether the file *path* is Python's own or an installed package's; true also if there is no path."""
-        if type(path) is not str:
+        if type(path) is not str or path.endswith(".pyx"):  # as of h5py's compiled code
             return True
         return any(each in path for each in _PACKAGES) or path.startswith(_LIBRARIES + self._folders)
 
