@@ -33,7 +33,8 @@ _noticed: set[str] = set()
 def mark(items: list[pytest.Item]) -> None:
     """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``.
 
-    Coverage is measured in the quick tests alone: it would slow the others down, and sees nothing of their programs.
+    Coverage is measured in the quick tests alone: it sees nothing of the programs that others start. Nor is it measured
+    where the same lines run with many examples, which takes twice as long then.
     """
     for item in items:
         if item.nodeid.startswith(IN_TENSORFLOWS_PROCESS):
@@ -41,7 +42,10 @@ def mark(items: list[pytest.Item]) -> None:
         if FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("programs")
         quick = not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item)
-        item.add_marker("quick" if quick else "no_cover")
+        if quick:
+            item.add_marker("quick")
+        if not quick or getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker("no_cover")
 
 
 def for_gpus(item: pytest.Item) -> bool:

@@ -100,6 +100,7 @@ def report(events: Iterable[Event], beside: State) -> Iterator[str]:
         encode(compare.to_json(first[0], second[0], both))
 
 
+@pytest.mark.no_cover  # the same lines, thousands of times
 @pytest.mark.parametrize("name", NAMES)
 def test_no_figure_of_a_recording_makes_a_report_fail(name: str) -> None:
     events = list(read(RECORDINGS / f"{name}.jsonl").events())
