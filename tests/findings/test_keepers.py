@@ -429,6 +429,17 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
+def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
+    def evidence(after: str) -> str:
+        changed = [events.Changed("x", "float32[8,1024]", after, 2)]
+        functions = events.Functions(t=3.0, pid=100, functions=[events.Traced("f", 2, 2, "t.py", 12, changed=changed)])
+        steps = functions, w.step(rows=2048).done(t=20.0)
+        cause = request(look(), *steps, operation="Relu", asked=12 * MIB, shape=[3072, 1024])
+        return " ".join(cause.evidence) if cause else ""
+
+    assert "`x`" in evidence("float32[12,1024]") and "`x`" not in evidence("float32[None,1024]")
+
+
 def test_the_phase_that_asked_for_more_is_named() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB), w.step(rows=2048).done(t=20.0)]
     asked = events.OutOfMemory(

@@ -326,10 +326,10 @@ def _times(ratio: float) -> str:
 
 
 def _changed(request: Request) -> str:
-    """Return which argument of a function had another shape in its newest tracing."""
+    """Return which argument of a function had another shape in its newest tracing, if that says a size."""
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed:
-            if one.before != one.after and "[" in one.after:
+            if one.before != one.after and "[" in one.after and "None" not in one.after:
                 return argument_changed(one, course.function.name)
     return ""
 
