@@ -116,7 +116,7 @@ def test_screens_attach_to_what_is_recorded_and_change_nothing(start: Start, tmp
     recorder.communicate(b"\n", timeout=PATIENCE_S)
     assert recorder.returncode == 3
     staying.expect("exit code 3")
-    staying.expect("ENGINE GONE")
+    staying.expect("SESSION OVER")
     (run,) = (event for event in read(path).events() if isinstance(event, ev.Run))
     assert run.argv == list(script)
 

@@ -78,7 +78,7 @@ def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
     text = " ".join(printed(capsys, path, "--at", "end").split())
     assert f"at {end['at']:.3f} s, in one step of train_step" in text and f"in use at {end['at']:.3f} s" in text
     assert main(["holders", path, "--at", "500"]) == 2
-    assert f"only at {window.began:.1f} to {window.ended:.1f} s" in capsys.readouterr().err
+    assert f"only from {window.began:.2f} to {window.ended:.2f} s" in capsys.readouterr().err
     assert main(["holders", path, "--at", "noon"]) == 2
     assert "neither peak, end, nor a number" in capsys.readouterr().err
 
@@ -103,7 +103,7 @@ def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.C
     assert found("whole")["in_use"] == window.peak
     assert 9.7 <= found("early")["at"] <= 9.7005 and found("early")["in_use"] < window.peak
     assert main(["holders", path, "--phase", "later"]) == 2
-    assert "no allocations were recorded in later, whose peak was 1.0 GiB" in capsys.readouterr().err
+    assert "no allocations are kept of later, whose peak was 1.0 GiB" in capsys.readouterr().err
     assert main(["holders", path, "--phase", "never"]) == 2
     assert "the phases are: early, later, whole" in capsys.readouterr().err
     assert main(["why", path, "--json"]) == 0

@@ -21,7 +21,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option, switch
 from tfmemtop.cli.sessions import recorded_run
-from tfmemtop.events import ScriptPhase
+from tfmemtop.events import Holders, ScriptPhase
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
@@ -105,8 +105,7 @@ def _in_phase(one: Chosen, phases: list[ScriptPhase], wanted: str) -> tuple[Chos
     known = recorded(one.hooked.windows[one.device])
     highest = format_bytes(max(phase.peaks.get(one.device, 0) for phase in called))
     if (found := fullest_in(known, one.hooked, called)) is None:
-        spans = ", ".join(f"{window.began:.1f} to {window.ended:.1f} s" for window in known)
-        raise Refusal(f"no allocations were recorded in {wanted}, whose peak was {highest}, only at {spans}")
+        raise Refusal(f"no allocations are kept of {wanted}, whose peak was {highest}, only {_spans(known)}")
     return replace(one, window=found[0]), found[1], f"The peak of {wanted} was {highest}."
 
 
@@ -120,6 +119,10 @@ def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:
     except ValueError:
         raise Refusal(f"--at {wanted}: neither peak, end, nor a number of seconds") from None
     if found is None:
-        spans = ", ".join(f"{window.began:.1f} to {window.ended:.1f} s" for window in known)
-        raise Refusal(f"no allocations were recorded at {wanted} s, only at {spans}")
+        raise Refusal(f"no allocations are kept of {wanted} s, only {_spans(known)}")
     return replace(one, window=found[0]), found[1]
+
+
+def _spans(windows: list[Holders]) -> str:
+    spans = {(f"{one.began:.2f}", f"{one.ended:.2f}"): None for one in windows}
+    return ", ".join(f"at {began} s" if began == ended else f"from {began} to {ended} s" for began, ended in spans)

@@ -176,6 +176,7 @@ class NoticeKind(DescribedEnum):
         "remove it, or Prometheus says that the run does not answer",
     )
 
+    SESSION_OVER = ("session_over", "the session has ended with the run", "[q] quits")
     ENGINE_GONE = (  # about: the script's process, if it goes on; detail: the file with its output
         "engine_gone",
         "",

@@ -46,8 +46,15 @@ class Connection(Protocol):
     async def close(self) -> None: ...
 
 
+def is_over(state: State) -> bool:
+    """Return whether the session has ended with its run, as it does where the command has a terminal of its own."""
+    return bool(state.session and state.session.output_path is None and state.run and not state.run.going)
+
+
 def _gone(state: State) -> Notice:
     """Return the notice that the engine has closed the connection. Only the reader of the connection notices this."""
+    if is_over(state):
+        return Notice(t=state.now, key="engine", level=Level.INFO, kind=NoticeKind.SESSION_OVER)
     pid = state.run.pid if state.run and state.run.going else None
     output = state.session.output_path or "" if state.session else ""
     kind, level = NoticeKind.ENGINE_GONE, Level.ERROR

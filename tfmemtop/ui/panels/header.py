@@ -9,6 +9,7 @@ from rich.style import Style
 
 from tfmemtop.events import StoppingPhase
 from tfmemtop.experiments.session.session import Session
+from tfmemtop.experiments.session.source import is_over
 from tfmemtop.placement import Placement, rank_in_short, where
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
@@ -79,7 +80,7 @@ class Header(Panel):
         if session.frozen:
             yield "FROZEN: Z resumes"
         if session.engine_gone:
-            yield "ENGINE GONE"
+            yield "SESSION OVER" if is_over(self.state) else "ENGINE GONE"
 
     def _rank(self, say: Callable[[Placement], str]) -> Line:
         """Return which of several ranks this session is; *say* puts that into words. Empty if there is only one."""
