@@ -83,6 +83,17 @@ def test_the_course_is_what_stands_at_each_moment() -> None:
         }
 
 
+def test_a_collection_of_which_few_addresses_are_listed_has_what_the_same_operation_made() -> None:
+    window = w.Window()
+    frames = [window.allocate(MIB, "RealDiv", shape=[MIB // 4], dtype="float32") for _ in range(12)]
+    window.allocate(MIB, "Relu", shape=[MIB // 4], dtype="float32")
+    listed = b"".join((w.BASE + MIB * place).to_bytes(8, "little") for place in frames[:4])
+    memory = events.Alike("memory", 11, [MIB // 4], "float32", "GPU:0", 11 * MIB, packed=listed)
+    look = events.Census(t=9.9, pid=100, kinds={}, largest=[], tensors=11, alike=[memory])
+    rows = standing(window.done(), hooked(look), By.OPERATION).holders
+    assert {row.name: row.count for row in rows} == {"memory": 11, "RealDiv": 1, "Relu": 1}
+
+
 def test_without_a_census_variables_are_before_the_window() -> None:
     state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100)])
     bare = state.processes[100].hooked

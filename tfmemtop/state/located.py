@@ -10,7 +10,9 @@ counts for no variable of that size.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Container, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -29,7 +31,7 @@ _NEAR_S = 1.0
 class Listed(msgspec.Struct, frozen=True):
     """A variable, or tensors with one holder, in a census; ``kind`` is the census's word for them.
 
-    ``bytes`` are those of each tensor, 0 if they differ.
+    ``bytes`` are those of each tensor, 0 if they differ. ``more`` is the number of those whose addresses are not known.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Listed(msgspec.Struct, frozen=True):
     dtype: str
     bytes: int
     addresses: tuple[int, ...]
+    more: int = 0
 
 
 class Sources(NamedTuple):
@@ -119,6 +122,7 @@ def _of_tensors(
     addresses = [course.addresses[place] for place in places]
     near = _apart_s(look, window) < _NEAR_S
     for one in listed_tensors(look, window.device):
+        made: Counter[int] = Counter()
         for address in one.addresses:
             found = bisect_right(addresses, address) - 1
             if found < 0 or places[found] in taken or not addresses[found]:
@@ -126,6 +130,13 @@ def _of_tensors(
             place = places[found]
             room = course.sizes[place] - (address - addresses[found])
             if 0 < room >= one.bytes if near else one.bytes == course.kinds[course.holdings[place]].requested:
+                taken.add(place)
+                made[course.holdings[place]] += 1
+                yield place, one
+        if one.more and sum(made.values()) * 2 > len(one.addresses):
+            # Of a large collection not all addresses are listed. The others were made by the same operation.
+            alike = (place for place in places if course.holdings[place] in made and place not in taken)
+            for place in list(islice(alike, one.more)):
                 taken.add(place)
                 yield place, one
 
@@ -176,6 +187,7 @@ def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
             group.dtype,
             0 if group.shape is None else group.bytes // max(1, group.count),
             group.addresses,
+            group.count - len(group.addresses) if group.addresses and group.shape is not None else 0,
         )
         for group in look.alike
         if lies_in(group.device, pool) and group.kind == TENSORS
