@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
-from .framework_reader import Reader
-from .framework_readers import READERS
+from .framework_readers import READERS, Reader
 from .messenger import Messenger, TensorFlow
 from .parts import Parts
 from .patches import Patches

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .collector import MUCH, Collector
 from .devices import gpu_uuid
 from .environment import variable
-from .framework_reader import Reader
+from .framework_readers import Reader
 from .messenger import Messenger
 
 if TYPE_CHECKING:
