@@ -115,6 +115,8 @@ def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:
 
     assert "Python holds 43 more of that shape, 390.0 MiB" in evidence(390 * MIB)
     assert "more of that shape" not in evidence(MIB)
+    two = kept(look(group("maps", 42, 400 * MIB), group("logs", 41, 390 * MIB)))
+    assert two is not None and "`logs` keeps 41 more, 390.0 MiB." in two.evidence
 
 
 def test_gradients_are_kept_if_there_are_more_than_one_for_each_variable() -> None:

@@ -120,13 +120,16 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 one.count,
                 (remedy,),
                 (code,),
-                tuple(filter(None, (scene.each, _more_alike(one, scene)))),
+                tuple(filter(None, (scene.each, _more(one, scene)))),
             )
     return None
 
 
-def _more_alike(one: Kept, scene: Scene) -> str:
-    """Return how many more tensors of the same shape Python holds without a path, if these are many; else empty."""
+def _more(one: Kept, scene: Scene) -> str:
+    """Return who else keeps many tensors, or how many of the same shape have no path; empty if these are few."""
+    for other in scene.stock.kept:
+        if other.holder != one.holder and not other.variables and other.count >= MANY and scene.matters(other.bytes):
+            return f"{_keeps(other.holder)} {other.count:,} more, {format_bytes(other.bytes)}."
     for loose in scene.stock.loose:
         if one.shape == tuple(loose.shape or ()) and scene.matters(loose.bytes):
             more = f"Python holds {loose.count:,} more of that shape, {format_bytes(loose.bytes)}"
