@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import windows as w
 from tests.streams import fold
 from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events import (
@@ -123,6 +124,15 @@ def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
     kept = backlog.events()
     assert kept[0] == counted[0] and kept[1:] == counted[-len(kept) + 1 :]
     assert 30 <= len(kept) <= 60
+
+
+def test_the_window_of_the_highest_peak_is_kept_however_many_follow() -> None:
+    backlog = Backlog()
+    told = [w.step(rows=4096 if t == 2 else 1024).done(t=float(t)) for t in range(20)]
+    for event in told:
+        backlog.add(event)
+    kept = backlog.events()
+    assert told[2] in kept and told[0] in kept and kept[-1] == told[-1] and len(kept) < 10
 
 
 def known(stream: Iterable[Event]) -> dict[str, object]:

@@ -94,13 +94,15 @@ class Latest(Keep):
 class Newest(Keep):
     """The newest ``count`` events of each key. With ``first``, also the very first.
 
-    With ``first``, only the first and the last are kept once the process has ended.
+    With ``highest``, the name of a field, also that in which this is highest. With ``first``, only the first, the
+    highest and the last are kept once the process has ended.
     """
 
-    def __init__(self, count: int, *by: str, first: bool = False) -> None:
+    def __init__(self, count: int, *by: str, first: bool = False, highest: str = "") -> None:
         super().__init__(*by)
         self.count = count
         self.first = first
+        self.highest = highest
 
 
 class Curve(Keep):

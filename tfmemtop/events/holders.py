@@ -87,7 +87,7 @@ class Holders(Event, tag="holders", frozen=True):
     allocations with as many names, 250 kB of JSON.
     """
 
-    keep = Newest(4, "pid", "device", first=True)
+    keep = Newest(4, "pid", "device", first=True, highest="peak")
     droppable = True
 
     pid: Number

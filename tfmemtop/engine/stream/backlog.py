@@ -96,30 +96,35 @@ def _slot(keep: Keep, ours: Ours) -> Slot:
         case Tail():
             return _Text(keep.characters)
         case Newest():
-            return _Ring(keep.count, keep.first)
+            return _Ring(keep.count, keep.first, keep.highest)
         case Latest():
             return _Ring(1)
     return Slot()
 
 
 class _Ring(Slot):
-    """The newest events, as many as *count*; with *keeps_first*, also the very first."""
+    """The newest events, as many as *count*; with *keeps_first*, also the very first; that with most of *highest*."""
 
-    def __init__(self, count: int, keeps_first: bool = False) -> None:
+    def __init__(self, count: int, keeps_first: bool = False, highest: str = "") -> None:
+        self._of_height = highest
+        self._highest: Event | None = None
         self._first: deque[Event] = deque(maxlen=int(keeps_first))
         self._newest: deque[Event] = deque(maxlen=count)
 
     def add(self, event: Event) -> None:
         self.last = event
         (self._newest if len(self._first) == self._first.maxlen else self._first).append(event)
+        name, highest = self._of_height, self._highest
+        if name and (highest is None or getattr(event, name) >= getattr(highest, name)):
+            self._highest = event
 
     def coarsen(self) -> None:
         while self._first and len(self._newest) > 1:
             self._newest.popleft()
 
     def __iter__(self) -> Iterator[Event]:
-        yield from self._first
-        yield from self._newest
+        kept = (*self._first, self._highest, *self._newest)
+        yield from {id(event): event for event in kept if event is not None}.values()
 
 
 class _Points(Slot):
