@@ -15,6 +15,10 @@ LONGEST = 160
 """Characters of the text of a verdict."""
 
 
+RISES_FIRST = len("Memory keeps rising: ")
+"""Characters that may come before the text of a cause of a rise."""
+
+
 class Key(str, Enum):
     """The kinds of causes. The values are those of ``why --json``."""
 

@@ -12,7 +12,7 @@ from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.ending import ended
-from tfmemtop.findings.finding import CauseFinding, Finding, Severity
+from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.framework_memory import FrameworkFailed
 from tfmemtop.findings.frameworks import OtherPools
 from tfmemtop.findings.leaks import Leak
@@ -53,6 +53,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     """Return the cause, and the finding that it comes from: the most serious of *found*, or ``None``."""
     run, found = state.run, list(found)
     assert run is not None
+    if broken := next((finding for finding in found if isinstance(finding, RuleFailed)), None):
+        return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
         if isinstance(finding, AllocationFailed | FrameworkFailed):
             cause = finding.whole_cause

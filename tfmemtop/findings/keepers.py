@@ -5,23 +5,21 @@ there would have been room.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 
-from msgspec.structs import replace
-
-from tfmemtop.events import OperationLine
 from tfmemtop.events.census import Alike, Unseen
-from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.cause import RISES_FIRST, Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
-from tfmemtop.findings.names import argument_changed, holder_name, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras
+from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import Part
-from tfmemtop.state.inventory import NUMBER, Group, Kept, is_constant
+from tfmemtop.state.holdings import TENSORS
+from tfmemtop.state.inventory import Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
 _LOOSE = 64
@@ -35,12 +33,7 @@ _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
-_SESSION = "SessionRun"
-"""The function of the steps of a TensorFlow 1 session, whose variables the graph keeps."""
-
 _GRADIENT = ".gradient("
-_PREFIX = len("Memory keeps rising: ")
-_TRACED = 3  # graphs of one function, from which on their constants may be many
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
@@ -54,6 +47,9 @@ _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gr
 
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
+
+_COPIED = (0,)
+"""The shape that is recorded of a copy from the host, which is no result of the operation that needs it."""
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
@@ -78,7 +74,7 @@ def notebook_history(scene: Scene) -> Cause | None:
     held = [one.holder for one in kept[:4]]
     return Cause(
         Key.NOTEBOOK_HISTORY,
-        f"The notebook keeps the results of its cells: {', '.join(map(quoted, held))} hold {_sized(size, scene)}.",
+        f"The notebook keeps the results of its cells: {', '.join(map(quoted, held))} hold {scene.sized(size)}.",
         ", ".join(held),
         size,
         count,
@@ -114,7 +110,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
             holder = _ARGUMENT.sub(r"\1", one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                f"{_keeps(holder)} {_tensors(one)}: {_sized(one.bytes, scene)}.",
+                f"{_keeps(holder)} {_tensors(one)}: {scene.sized(one.bytes)}.",
                 holder,
                 one.bytes,
                 one.count,
@@ -122,6 +118,33 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 (code,),
                 tuple(filter(None, (scene.each, _more(one, scene)))),
             )
+    return None
+
+
+def copies_of_host_tensors(scene: Scene) -> Cause | None:
+    """A list of the script's keeps tensors of the host, and so the copies that operations on the GPU made of them.
+
+    TensorFlow keeps such a copy as long as the tensor itself: a ``TensorHandle`` has a mirror for each device.
+    """
+    look = scene.stock.look
+    copied = [part for part in scene.stock.parts if part.shape == _COPIED and part.count >= MANY]
+    for group in look.alike if look and not is_cpu(scene.stock.device) else ():
+        each = group.bytes // group.count
+        parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
+        if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].bytes):
+            continue
+        who, most = _keeps(group.holder) if group.holder else "Python keeps", parts[0]
+        return Cause(
+            Key.TENSORS_KEPT,
+            f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow the copies on the GPU of the "
+            f"{most.count:,} that were used: {scene.sized(most.bytes)}.",
+            group.holder,
+            most.bytes,
+            most.count,
+            (Action.KEEP_ARRAYS,),
+            ("tensor.numpy()  # a copy of an array is freed after the operation",),
+            (f"Each is {tensor_text(list(group.shape or []), group.dtype)}.",),
+        )
     return None
 
 
@@ -161,7 +184,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     return Cause(
         Key.TENSORS_KEPT,
         f"Python holds {counted(most.count, 'tensor')} of {shape}, and no path to them was found: "
-        f"{_sized(min(most.bytes, scene.stock.rest), scene)}.",
+        f"{scene.sized(min(most.bytes, scene.stock.rest))}.",
         "",
         most.bytes,
         most.count,
@@ -222,7 +245,7 @@ def variables_kept(scene: Scene) -> Cause | None:
 def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int, models: bool) -> Cause:
     return Cause(
         Key.VARIABLES_KEPT,
-        f"{text}: {_sized(size, scene)}.",
+        f"{text}: {scene.sized(size)}.",
         holder,
         size,
         number,
@@ -234,15 +257,11 @@ def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int
 def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
     """Return what frees the variables of one of several *models* before the next is made."""
     windows = recorded(scene.hooked.windows.get(scene.stock.device))
-    if any(window.function == _SESSION for window in windows):
+    if any(window.function == SESSION for window in windows):
         return (Action.SEPARATE_GRAPH,)
-    if models and any(_is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
+    if models and any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
         return (Action.SEPARATE_PROCESS,)  # TensorFlow keeps the variables of a function that Keras compiled
     return (Action.SEPARATE_PROCESS, Action.DROP_MODELS) if models else (Action.BOUND_CACHE,)
-
-
-def _is_keras(file: str) -> bool:
-    return "keras" in PurePath(file).parts
 
 
 def runtime_keeps(scene: Scene) -> Cause | None:
@@ -258,10 +277,10 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         by = f", by {most.line.code}" if most.line and most.line.code else ""
         made = f"Of {quoted(most.python_name)} there are {most.count} values{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
-    whole = f": ~{_sized(size, scene)}."
+    whole = f": ~{scene.sized(size)}."
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(f"{keeps}{like}{line}{whole}", f"{keeps}{like}{whole}", f"{keeps}{whole}", room=_PREFIX),
+        fitting(f"{keeps}{like}{line}{whole}", f"{keeps}{like}{whole}", f"{keeps}{whole}", room=RISES_FIRST),
         "TensorFlow",
         size,
         scene.stock.gone[0],
@@ -282,97 +301,32 @@ def tape_open(scene: Scene) -> Cause | None:
     size = min(scene.stock.rest, sum(part.bytes for part in parts))
     if not tapes or not scene.matters(size):
         return None
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
+    alike: dict[int, list[Part]] = {}  # by the bytes of each: on a GPU the shapes of many outputs are not recorded
     for part in parts:
-        # On a GPU the shapes of many outputs are not recorded.
-        alike = tensor_text(list(part.shape), None) if part.shape else f"~{format_bytes(part.bytes // part.count)}"
-        counts[alike] += part.count
-        sizes[alike] += part.bytes
-    most = max(sizes, key=lambda alike: sizes[alike], default="")
-    if counts[most] < (MANY if tapes > 2 else _LOOSE) or sizes[most] * 2 < size:
+        alike.setdefault(part.requested // part.count, []).append(part)
+    each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
+    count, shapes = sum(part.count for part in most), {part.shape for part in most}
+    if count < (MANY if tapes > 2 else _LOOSE) or sum(part.bytes for part in most) * 2 < size:
         return None  # as a single step may need it
+    shape = shapes.pop() if len(shapes) == 1 else None
+    what = tensor_text(list(shape), None) if shape else format_bytes(each)
     holder = "A GradientTape" if tapes == 1 else f"{tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,
-        f"{holder} {'keeps' if tapes == 1 else 'keep'} {_sized(size, scene)}: the outputs of recorded operations, "
-        f"{counts[most]:,} of them {most}.",
+        f"{holder} {'keeps' if tapes == 1 else 'keep'} {scene.sized(size)}: the outputs of recorded operations, "
+        f"{count:,} of them {what}.",
         holder,
         size,
-        counts[most],
-        (Action.TAPE_EACH_STEP if tapes == 1 else Action.DROP_TAPES,),
-        _ON_ONE_TAPE if tapes == 1 else _OF_TAPES,
-    )
-
-
-def constants_captured(scene: Scene) -> Cause | None:
-    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time.
-
-    Keras makes its own anew for each model. There the models are the cause.
-    """
-    functions = (one.function for one in scene.hooked.steps.courses.values())
-    functions = (one for one in functions if not _is_keras(one.file))
-    made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
-    if made is None or max(made.anew, made.traces) < _TRACED:
-        return None
-    constants = [part for part in scene.stock.parts if is_constant(part, scene.stock.device)]
-    size = min(scene.stock.rest, sum(part.bytes for part in constants))
-    if not constants or not scene.matters(size):
-        return None
-    each = max(constants, key=lambda part: part.bytes)
-    anew = made.anew >= _TRACED
-    what = f"was created {made.anew} times" if anew else f"was traced {made.traces} times"
-    name = f"tf.function {quoted(made.name)}"
-    kept = f"{what}; each graph keeps a copy of a constant: {_sized(size, scene)}."
-    return Cause(
-        Key.CONSTANTS_CAPTURED,
-        fitting(f"{name} ({made.file.rpartition('/')[2]}:{made.line}) {kept}", f"{name} {kept}", room=_PREFIX),
-        made.name,
-        size,
-        sum(part.count for part in constants),
-        (Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS,),
-        ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
-        (
-            f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
-            *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
-        ),
-    )
-
-
-def graph_grows(scene: Scene) -> Cause | None:
-    """A script of TensorFlow 1 adds operations to its graph again and again; the session keeps what each one holds."""
-    added: dict[OperationLine, list[Part]] = {}
-    for part in scene.stock.parts:
-        if part.line is not None and not part.python_name:
-            added.setdefault(replace(part.line, operation=NUMBER.sub("", part.operation)), []).append(part)
-    line, parts = max(added.items(), key=lambda each: len(each[1]), default=(None, []))
-    size = sum(part.bytes for part in parts)
-    # Each is there once, under a number of its own, and they have come one after another.
-    if line is None or len(parts) < MANY or size > 2 * scene.need.rose or not scene.matters(size):
-        return None
-    if not any(window.function == _SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
-        return None
-    place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
-    whole = f": {len(parts)} times, {_sized(size, scene)}."
-    return Cause(
-        Key.CONSTANTS_CAPTURED,
-        fitting(f"{place}{code}{whole}", f"{place}{whole}", room=_PREFIX),
-        line.code,
-        size,
-        len(parts),
-        (Action.BUILD_ONCE,),
-        (
-            "value = tf.placeholder(tf.float32, shape)  # once, before the loop",
-            "assign = tf.assign(variable, value)",
-            "sess.run(assign, {value: array})  # in the loop",
-        ),
-        ("Each time adds more, and the session keeps it until it is closed.",),
+        count,
+        (Action.DROP_TAPES if tapes > 2 else Action.TAPE_EACH_STEP,),
+        _OF_TAPES if tapes > 2 else _ON_ONE_TAPE,
     )
 
 
 RULES: tuple[Rule, ...] = (
     notebook_history,
     tensors_kept,
+    copies_of_host_tensors,
     variables_kept,
     runtime_keeps,
     tape_open,
@@ -380,10 +334,6 @@ RULES: tuple[Rule, ...] = (
     graph_grows,
     dataset_buffer,
 )
-
-
-def _sized(size: int, scene: Scene) -> str:
-    return f"{format_bytes(size)} {scene.of_all}"
 
 
 def _keeps(holder: str) -> str:

@@ -60,6 +60,10 @@ class Scene(msgspec.Struct, frozen=True):
         """The memory in use as the whole of a part: ``of the 501.9 MiB in use``."""
         return f"of the {format_bytes(self.stock.in_use)} in use"
 
+    def sized(self, size: int) -> str:
+        """Return *size* bytes as a part of the memory in use: ``200.0 MiB of the 501.9 MiB in use``."""
+        return f"{format_bytes(size)} {self.of_all}"
+
     @property
     def each(self) -> str:
         """By how much memory rises; empty where that is not known."""

@@ -132,16 +132,17 @@ def course(window: Holders, hooked: Hooked) -> list[Moment]:
 
 
 def _parts(owners: Attribution, alive: Iterable[tuple[Owner, Holding, int]]) -> list[Part]:
-    sums: dict[Owner, list[int]] = {}
+    sums: dict[tuple[Owner, int], list[int]] = {}
     for owner, kind, count in alive:
         for opened, size, requested, times in owners.opened(owner, kind, count):
-            row = sums.setdefault(opened, [0, 0, 0])
+            # Where no shape is recorded, only its size tells one result of an operation from another.
+            row = sums.setdefault((opened, requested // times), [0, 0, 0])
             row[0] += size
             row[1] += requested
             row[2] += times
     parts = [
         Part(**asdict(owner), bytes=size, requested=requested, count=count)
-        for owner, (size, requested, count) in sums.items()
+        for (owner, _), (size, requested, count) in sums.items()
     ]
     return sorted(parts, key=lambda part: (-part.bytes, part.operation))
 
