@@ -23,9 +23,10 @@ from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import StoppingPhase, recording
 from tfmemtop.events.runs import Ending, Way, how_ended
-from tfmemtop.findings.cause import LONGEST, shortened
+from tfmemtop.findings.cause import LONGEST, Key, shortened
 from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
-from tfmemtop.findings.finding import Finding, Group, Severity
+from tfmemtop.findings.finding import Finding, Group, RuleFailed, Severity
+from tfmemtop.findings.judgement import judged
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.notices import Noticed
 from tfmemtop.findings.out_of_memory import AllocationFailed
@@ -47,6 +48,13 @@ def kinds(base: type[T]) -> set[type[T]]:
 def test_every_kind_of_finding_has_words() -> None:
     assert len(kinds(Finding)) > 25
     assert not [kind.__name__ for kind in kinds(Finding) if kind.said is Finding.said]
+
+
+def test_nothing_is_ruled_out_where_a_rule_has_failed() -> None:
+    ended = events.RunEnd(t=40.0, run=1, exit_code=1)
+    state = s.fold([*begin(), ended])
+    cause, _ = judged(state, [RuleFailed("leak", ValueError("no such part"))], going=False)
+    assert cause.key is Key.UNKNOWN and "no such part" in cause.text
 
 
 def test_a_remedy_is_said_with_its_option() -> None:

@@ -258,6 +258,35 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     assert kept(look(), without_shape, made=3) is None, "on a GPU many results have no recorded shape"
 
 
+def test_what_outlives_its_call_is_a_constant_where_each_call_traces() -> None:
+    line = events.OperationLine(
+        "MatVec/a", "/a/train.py", 14, "w @ table", ("<module> /a/train.py:18", "step /a/train.py:14")
+    )
+    table = replace(part("MatVec/a", 400 * MIB, 9), line=line)
+
+    def cause(calls: int, *parts: Part) -> Cause | None:
+        traced = events.Traced("step", calls, 9, "/a/train.py", 12, anew=1)
+        process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
+        return keeper(Scene(stock(look(), *parts), FULL, process))
+
+    found = cause(9, table)
+    assert found is not None and found.key is Key.CONSTANTS_CAPTURED and actions(found) == [Action.FIX_ARGUMENTS]
+    assert cause(99, table) is None, "of most calls it may be the result"
+    assert cause(9, replace(table, operation="while/MatVec/a")) is None, "a loop may collect it"
+    assert cause(9, replace(table, line=None)) is None
+
+
+def test_copies_on_the_gpu_of_tensors_on_the_host() -> None:
+    def cause(count: int, each: int = MIB, device: str = "CPU:0") -> Cause | None:
+        batches = events.Alike("batches", 900, [256, 1024], "float32", device, 900 * MIB, items=900)
+        return kept(look(batches), part("Conv2D", count * each, count, shape=(0,)))
+
+    found = cause(800)
+    assert found is not None and (found.key, found.holder, found.count) == (Key.TENSORS_KEPT, "batches", 800)
+    assert cause(901) is None, "more copies than tensors"
+    assert cause(800, each=MIB + 4) is None, "of another size"
+
+
 def test_a_graph_of_tensorflow_1_that_grows() -> None:
     def cause(number: int = MANY, function: str = "SessionRun", rose: int = 900 * MIB, line: int = 0) -> Cause | None:
         lines = [
