@@ -51,7 +51,7 @@ def test_every_kind_of_finding_has_words() -> None:
 
 
 def test_nothing_is_ruled_out_where_a_rule_has_failed() -> None:
-    ended = events.RunEnd(t=40.0, run=1, exit_code=1)
+    ended = events.RunEnd(t=40.0, run=1, exit_code=1, signal=None)
     state = s.fold([*begin(), ended])
     cause, _ = judged(state, [RuleFailed("leak", ValueError("no such part"))], going=False)
     assert cause.key is Key.UNKNOWN and "no such part" in cause.text
