@@ -153,11 +153,12 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
+    most += "; a GradientTape was open" if most and tape else ""
     if large and large[0].count == 1 and large[0].bytes >= stock.in_use / 2:
         most = _named_part(large[0])
     most = ", ".join(holder_name(one.name) for one in held) or most
     if most and stock.in_use >= (a.asked or 0):
-        cause = replace(cause, mostly=f"Mostly {most}{'; a GradientTape was open' if tape else ''}.")
+        cause = replace(cause, mostly=f"Mostly {most}.")
     if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
     return cause
