@@ -12,6 +12,7 @@ from tfmemtop.events import (
     Holders,
     Opened,
     Replayed,
+    ScriptPhase,
     Trace,
     Window,
     encode,
@@ -45,6 +46,29 @@ def test_windows_of_real_scripts_add_up(loop: str) -> None:
             assert parts[-1].last and parts[-1].whole and len(parts[-1].steps) >= 3
             assert sum(part.events for part in parts) == len(file.records)
             assert sum(len(encode(part)) for part in parts) < 8 * len(file.records)
+
+
+def test_the_fullest_moment_of_a_phase_is_kept_beside_the_last_step_and_the_peak() -> None:
+    window = msgspec.json.decode((REAL / "keras_fit.start.json").read_bytes(), type=Window)
+    file = read_window(REAL, "keras_fit.start.window", window.bytes)
+    ended = msgspec.structs.replace(window, last=True)
+
+    def found(*phases: ScriptPhase) -> list[Holders]:
+        events = events_of(ended, file, Known(), lambda monotonic: monotonic, t=9.0, phases=phases)
+        return [event for event in events if isinstance(event, Holders)]
+
+    began, end = (file.monotonic(at_ns) for at_ns in (file.records[0][0], file.steps[2][1]))
+    phase = ScriptPhase(
+        t=9.0, pid=window.pid, number=1, name="evaluate", epoch=None, began=began, ended=end, peaks={"CPU:0": 1 << 20}
+    )
+    without, (*others, kept) = found(), found(phase)
+    assert others == without and not any(event.phase for event in without)
+    in_use = max(record[IN_USE] for record in file.records if file.monotonic(record[0]) <= end)
+    assert (kept.phase, kept.peak, kept.unknown) == ("evaluate", in_use, 0) and began <= kept.began <= kept.ended <= end
+    moved = Unpacked(kept)
+    assert moved.total(kept.peak_at) == kept.peak
+    whole = msgspec.structs.replace(phase, ended=file.monotonic(file.records[-1][0]) + 1.0)
+    assert found(whole) == without, "its fullest moment is the run's"
 
 
 @pytest.mark.parametrize(("opened", "is_late"), [("start", False), ("asked", True)])

@@ -30,6 +30,7 @@ from tfmemtop.reports.holders import table, to_json
 from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
 from tfmemtop.state.holder_views import fullest_in
 from tfmemtop.state.holders import By
+from tfmemtop.state.step_course import unpacked
 from tfmemtop.units import format_bytes
 
 
@@ -97,16 +98,22 @@ def run(arguments: HoldersArguments) -> int:
 
 
 def _in_phase(one: Chosen, phases: list[ScriptPhase], wanted: str) -> tuple[Chosen, int, str]:
-    """Return the window and the event with most in use in the phases called *wanted*, and their peak as a sentence."""
+    """Return the window and the event with most in use in the phases called *wanted*.
+
+    The sentence has their peak, if that was higher. A reading shows it only if it lies wholly in the phase.
+    """
     called = [phase for phase in phases if phase.pid == one.pid and wanted in (phase.name, phase.label)]
     if not called:
         names = ", ".join(sorted({phase.name for phase in phases})) or "there is none"
         raise Refusal(f"no phase is called {wanted}; the phases are: {names}")
     known = recorded(one.hooked.windows[one.device])
-    highest = format_bytes(max(phase.peaks.get(one.device, 0) for phase in called))
+    highest = max(phase.peaks.get(one.device, 0) for phase in called)
+    said = format_bytes(highest)
     if (found := fullest_in(known, one.hooked, called)) is None:
-        raise Refusal(f"no allocations are kept of {wanted}, whose peak was {highest}, only {_spans(known)}")
-    return replace(one, window=found[0]), found[1], f"The peak of {wanted} was {highest}."
+        raise Refusal(f"no allocations are kept of {wanted}, whose peak was {said}, only {_spans(known)}")
+    course = unpacked(found[0])
+    is_higher = highest > course.held(found[1]) + course.nobodys
+    return replace(one, window=found[0]), found[1], f"The peak of {wanted} was {said}." if is_higher else ""
 
 
 def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:

@@ -81,13 +81,14 @@ class Holders(Event, tag="holders", frozen=True):
     the most bytes in use in the window, both as TensorFlow's allocator reports. ``peak_at`` is the number of the event
     that reached the peak, counted from 0; -1 if no event went above ``before``.
     The window contains a whole step of ``function`` if ``steps`` is at least 1. ``unknown`` bytes of the peak belong to
-    no span, because ``lost`` events are missing or a chunk was not found.
+    no span, because ``lost`` events are missing or a chunk was not found. With ``phase``, the event is of the fullest
+    moment of the phase of this name, and not of the window's last step or its peak.
 
     ``packed`` are the :class:`~tfmemtop.events.allocations.WindowAllocations`: a step of ResNet-50 has 2 500
     allocations with as many names, 250 kB of JSON.
     """
 
-    keep = Newest(4, "pid", "device", first=True, highest="peak")
+    keep = Newest(4, "pid", "device", "phase", first=True, highest="peak")
     droppable = True
 
     pid: Number
@@ -97,6 +98,7 @@ class Holders(Event, tag="holders", frozen=True):
     closed: Closed
     began: Seconds
     ended: Seconds
+    phase: Text = ""
     function: Text = ""
     steps: Seconds | None = None
     before: Size = 0

@@ -25,6 +25,7 @@ from tfmemtop.state.model import (
     LINES_KEPT,
     NOTICES_KEPT,
     PROCESSES_KEPT,
+    WINDOWS_OF_PHASES_KEPT,
     Context,
     CpuPool,
     DeviceState,
@@ -318,6 +319,10 @@ def _script_phase(state: State, event: events.ScriptPhase) -> None:
 def _holders(state: State, event: events.Holders) -> None:
     if hooked := with_device(state, event.pid, event.device):
         windows = hooked.windows.setdefault(event.device, PoolWindows())
+        if event.phase:
+            if event.phase in windows.of_phases or len(windows.of_phases) < WINDOWS_OF_PHASES_KEPT:
+                windows.of_phases[event.phase] = event
+            return
         if windows.first is None:
             windows.first = event
         if not event.is_missing and (windows.highest is None or event.peak >= windows.highest.peak):

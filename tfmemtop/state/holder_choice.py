@@ -40,6 +40,7 @@ def fullest(windows: list[Holders]) -> Holders | None:
     If a window was opened within a step, much of its memory may be older than the window and have no name. A window of
     which that is true counts only if its peak is twice as high. From the start on, everything was recorded.
     """
+    windows = [window for window in windows if not window.phase]
     highest = max((window.peak for window in windows), default=0)
     told = [one for one in windows if one.peak >= _HALF * highest and _has_names(one)]
     highest = max((window.peak for window in told), default=highest)
@@ -93,7 +94,7 @@ def recorded(windows: PoolWindows | None) -> list[Holders]:
     """Return the windows of a pool that have allocations and a peak, in the order of their beginnings."""
     if windows is None:
         return []
-    known = (windows.first, windows.highest, *windows.newest)
+    known = (windows.first, windows.highest, *windows.of_phases.values(), *windows.newest)
     every = {id(one): one for one in known if one is not None and not one.is_missing and one.peak}
     return sorted(every.values(), key=lambda one: one.began)
 

@@ -22,6 +22,7 @@ _ONE_LINE_S = 3.0
 """A line that comes through the terminal and through the probe's file arrives twice within this time."""
 FAILURES_KEPT = 16
 WINDOWS_KEPT = 4
+WINDOWS_OF_PHASES_KEPT = 16
 TRACE_PARTS_KEPT = 64
 LINES_KEPT = 4096
 """Operations whose line in the script is known."""
@@ -48,13 +49,14 @@ class Pool(msgspec.Struct):
 
 
 class PoolWindows(msgspec.Struct):
-    """The recorded allocations of one pool: its first window, that with the highest peak, its newest windows, and the
-    trace from the start.
+    """The recorded allocations of one pool: its first window, that with the highest peak, its newest windows, those of
+    phases by their names, and the trace from the start.
     """
 
     first: events.Holders | None = None
     highest: events.Holders | None = None
     newest: deque[events.Holders] = msgspec.field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
+    of_phases: dict[str, events.Holders] = msgspec.field(default_factory=dict)
     trace: deque[events.Trace] = msgspec.field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
     replayed: events.Replayed | None = None  # that trace, under other settings
 

@@ -79,8 +79,9 @@ def holders_of(
     lost: int,
     clock: Callable[[int], float],
     t: float,
+    phase: str = "",
 ) -> Holders:
-    """Return the event for one part of *course*.
+    """Return the event for one part of *course*, that of the *phase* of this name.
 
     *lost* is the number of events that are known to be lost, of all pools. *clock* converts ns of CLOCK_REALTIME to
     session seconds. *t* is the time of the event.
@@ -103,6 +104,7 @@ def holders_of(
         window=window.window,
         opened=part.opened,
         closed=window.closed or Closed.OPEN,
+        phase=phase,
         began=since,
         ended=max(since, clock(ended)),
         function=window.function,

@@ -5,14 +5,14 @@ An allocation that outlives its window keeps its name in the next one: :class:`K
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from tfmemtop.engine.sources.holders_event import WindowPart, holders_of
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
 from tfmemtop.engine.sources.trace_events import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
-from tfmemtop.events import Damage, Holders, Opened, Trace, Window
+from tfmemtop.events import Damage, Holders, Opened, ScriptPhase, Trace, Window
 from tfmemtop.events.allocations import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
 
@@ -21,6 +21,12 @@ KNOWN = 65_536
 
 _HIGHER = 1.02
 """A peak is described beside the last step if it is higher by this factor."""
+
+_PHASES = 8
+"""The most phases of which the fullest moment is described: those with the highest peaks."""
+
+_BESIDE = 1000
+"""The most events before that moment, and after it, that are described if it is in no whole step."""
 
 WHOLE_STEPS = 3
 """A trace with fewer steps is not whole."""
@@ -61,16 +67,22 @@ def events_of(
     since_start: Callable[[float], float],
     *,
     t: float,
+    phases: Iterable[ScriptPhase] = (),
 ) -> Iterator[Holders | Trace]:
     """Yield the events of each pool, one pool after the other.
 
     *since_start* converts seconds of the machine's monotonic clock to session seconds. *t* is the time of the events.
+    *phases* are those of the process that have ended, at most one of each name.
 
     Raises:
         Damaged: *file* has more pools than *window* names.
     """
     if len(window.pools) < len(file.pools):
         raise Damaged(Damage.INCOMPLETE)
+
+    def clock(at_ns: int) -> float:
+        return since_start(file.monotonic(at_ns))
+
     records = _by_pool(file.records)
     chunks: dict[int, list[ChunkInUse]] = defaultdict(list)
     for chunk in file.chunks:
@@ -84,17 +96,12 @@ def events_of(
         later = after_chunks(mine, there, pool.in_use, pool.at_ns)
         course = replay(pool.in_use, there, later, _Namer(file, window.window))
         known.remember(device, course)
-        for part in _parts(window, file, course):
-            yield holders_of(
-                window,
-                device,
-                course,
-                part,
-                lost=file.lost,
-                clock=lambda at_ns: since_start(file.monotonic(at_ns)),
-                t=t,
-            )
+        parts = [*_parts(window, file, course)]
+        for part in parts:
+            yield holders_of(window, device, course, part, lost=file.lost, clock=clock, t=t)
         if window.opened is Opened.START and (window.last or window.reading is Opened.ASKED):
+            for name, part in _of_phases(file, course, _highest(phases, device), parts, clock):
+                yield holders_of(window, device, course, part, lost=file.lost, clock=clock, t=t, phase=name)
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
             yield from trace_of(window.pid, device, course, begins, file.calls, lost=file.lost, whole=whole, t=t)
@@ -160,6 +167,35 @@ def _parts(window: Window, file: WindowFile, course: PoolCourse) -> Iterator[Win
             begin = max(begin, peak - MOST_EVENTS // 2)
             yield _part(file, course, begin, min(end, begin + MOST_EVENTS), None, window.opened)
     yield _part(file, course, first, last, len(borders) - 1, opened)
+
+
+def _highest(phases: Iterable[ScriptPhase], device: str) -> list[ScriptPhase]:
+    found = [phase for phase in phases if device in phase.peaks]
+    return sorted(found, key=lambda phase: -phase.peaks[device])[:_PHASES]
+
+
+def _of_phases(
+    file: WindowFile,
+    course: PoolCourse,
+    phases: Iterable[ScriptPhase],
+    told: Sequence[WindowPart],
+    clock: Callable[[int], float],
+) -> Iterator[tuple[str, WindowPart]]:
+    """Yield the name of each of *phases*, and the part of *course* around its fullest moment, unless it is *told*."""
+    for phase in phases:
+        begin = bisect_left(course.at_ns, phase.began, key=clock)
+        end = bisect_left(course.at_ns, phase.ended or 0.0, key=clock)
+        peak = max(range(begin, end), key=course.in_use.__getitem__, default=-1)
+        if peak < 0 or any(part.first <= peak < part.last for part in told):
+            continue
+        for place, step in enumerate(file.steps):
+            first, last = (bisect_left(course.at_ns, at_ns) for at_ns in step)
+            if first <= peak < last:
+                yield phase.name, _part(file, course, first, last, place, Opened.START)
+                break
+        else:
+            first, last = max(begin, peak - _BESIDE), min(end, peak + _BESIDE)
+            yield phase.name, _part(file, course, first, last, None, Opened.START)
 
 
 def _part(file: WindowFile, course: PoolCourse, first: int, last: int, step: int | None, opened: Opened) -> WindowPart:

@@ -31,6 +31,7 @@ from tfmemtop.events import (
     HookTrouble,
     NoticeKind,
     Output,
+    ScriptPhase,
     Trace,
     Window,
     Windowless,
@@ -50,6 +51,7 @@ They are the largest operations whose lines were not requested before.
 
 _ASKED = 4096  # operations of one process whose lines are requested at most
 _LINES_BYTES = 24 * 1024  # of operations' names in one message
+_NAMES = 256  # of phases of one process
 _WAITING = 16  # windows that wait to be read, at most; a hook makes one a minute
 
 
@@ -72,6 +74,7 @@ class WindowReader(Source):
         self._working: deque[tuple[Window | None, Future[_Made]]] = deque()
         self._open: dict[int, Window] = {}  # by process: a window that goes on, whose beginning can be read
         self._asked: dict[int, set[str]] = {}  # by process: operations
+        self._phases: dict[int, dict[str, ScriptPhase]] = {}  # by process: the one of each name with the highest peak
         self._known: dict[int, Known] = {}  # by process; used in the thread only
 
     def close(self) -> None:
@@ -107,7 +110,7 @@ class WindowReader(Source):
                 self._delete(window)
                 self._publish_nothing(window, Damage.SUPERSEDED)
             return
-        self._work(window, self._thread.submit(self._made, window))
+        self._work(window, self._thread.submit(self._made, window, [*self._phases.get(window.pid, {}).values()]))
 
     def _work(self, window: Window | None, future: "Future[_Made]") -> None:
         self._working.append((window, future))
@@ -160,6 +163,11 @@ class WindowReader(Source):
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
+        if isinstance(event, ScriptPhase) and event.ended is not None:
+            phases = self._phases.setdefault(event.pid, {})
+            before = phases.get(event.name)
+            if len(phases) < _NAMES if before is None else _height(event) > _height(before):
+                phases[event.name] = event
         if not isinstance(event, HookEnd):
             return
         window = self._open.pop(event.pid, None)
@@ -167,6 +175,7 @@ class WindowReader(Source):
             # The process has ended within the window. What the file contains until then is still valid.
             self._read(msgspec.structs.replace(window, closed=Closed.EXIT, last=True, reading=None))
         self._asked.pop(event.pid, None)
+        self._phases.pop(event.pid, None)
         self._work(None, self._thread.submit(self._clear, event.pid))
 
     def _delete(self, window: Window) -> None:
@@ -175,8 +184,8 @@ class WindowReader(Source):
 
     # These run in the thread:
 
-    def _made(self, window: Window) -> _Made:
-        """Read *window*, delete its file unless it goes on, and return its events.
+    def _made(self, window: Window, phases: Iterable[ScriptPhase]) -> _Made:
+        """Read *window*, delete its file unless it goes on, and return its events, also those of *phases*.
 
         Raises:
             OSError: the file cannot be read.
@@ -189,7 +198,7 @@ class WindowReader(Source):
             file = read_window(self._folder, name, window.bytes)
             known = self._known.setdefault(window.pid, Known())
             now = self._stream.now()
-            events = [*events_of(window, file, known, self._stream.since_start, t=now)]
+            events = [*events_of(window, file, known, self._stream.since_start, t=now, phases=phases)]
             return _Made(events, _largest_operations(events))
         finally:
             gc.enable()
@@ -202,6 +211,10 @@ class WindowReader(Source):
             for path in self._folder.glob(f"{pid}.*{SUFFIX}"):
                 path.unlink(missing_ok=True)
         return _Made(())
+
+
+def _height(phase: ScriptPhase) -> int:
+    return max(phase.peaks.values(), default=0)
 
 
 def _largest_operations(events: Iterable[Holders | Trace]) -> list[str]:
