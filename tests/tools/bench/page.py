@@ -1,4 +1,4 @@
-"""The page to share: its size, and the time to make it, to open it in Chromium, and to zoom in it.
+"""The page to share: its size, and the time to make it, to open it in Chromium, to zoom in it and to choose a row.
 
 Pages of an hour and of a day are of the sessions that :mod:`tests.tools.bench.day` makes. The browser's seconds are of
 the clock, on a machine with nothing else to do.
@@ -38,6 +38,13 @@ ZOOM = f"""(async (view) => {{
     const began = performance.now();
     const where = {{ clientX: box.x + box.width / 3, clientY: box.y + box.height / 2 }};
     over.dispatchEvent(new WheelEvent("wheel", {{ deltaY: -120, bubbles: true, cancelable: true, ...where }}));
+    await {DRAWN};
+    return performance.now() - began;
+}})"""
+
+CHOOSE = f"""(async (view) => {{
+    const began = performance.now();
+    document.querySelector(view + " tbody button").click();
     await {DRAWN};
     return performance.now() - began;
 }})"""
@@ -110,27 +117,31 @@ def _in_chromium(home: Path, pages: Sequence[Path], rounds: int) -> list[Row]:
     zooms: list[float] = []
     with browser("chrome", home) as chromium:
         for page in pages:
-            seconds, ms = _best(chromium, page, "#time", rounds)
+            seconds, ms = _best(chromium, page, f"{ZOOM}('#time')", rounds)
             opened.append(seconds)
             zooms.append(ms)
-        _, among_buffers = _best(chromium, home / "crowded.html", "#lifetimes", rounds)
+        among = [
+            _best(chromium, home / "crowded.html", action, rounds)[1]
+            for action in (f"{ZOOM}('#lifetimes')", f"{CHOOSE}('#holders')")
+        ]
     how = f"headless Chromium, the best of {rounds}; the slowest of {len(pages)} pages: {{}}"
     return [
         _row("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
         _row("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
-        _row(f"a zoom among {BUFFERS:,} buffers", among_buffers, ZOOM_MS, "ms", 0, f"the best of {rounds}"),
+        _row(f"a zoom among {BUFFERS:,} buffers", among[0], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
+        _row(f"choosing a row among {BUFFERS:,} buffers", among[1], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
     ]
 
 
-def _best(chromium: Browser, page: Path, view: str, rounds: int) -> tuple[float, float]:
-    """Return the fewest seconds until *page* is drawn, and the fewest ms of a zoom in *view*."""
+def _best(chromium: Browser, page: Path, action: str, rounds: int) -> tuple[float, float]:
+    """Return the fewest seconds until *page* is drawn, and the fewest ms that *action* takes, by its JavaScript."""
     opened: list[float] = []
-    zooms: list[float] = []
+    taken: list[float] = []
     for _ in range(rounds):
         with chromium.tab() as tab:
             opened.append(opening(tab, page))
-            zooms += [tab.ask(f"{ZOOM}('{view}')") for _ in range(3)]
-    return min(opened), min(zooms)
+            taken += [tab.ask(action) for _ in range(3)]
+    return min(opened), min(taken)
 
 
 def _size_kb(path: Path) -> float:

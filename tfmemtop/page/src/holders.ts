@@ -25,7 +25,7 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     });
     const stacks = button("by call stack", "Show calls instead of layers and operations", () => {
         byStack = !byStack;
-        draw(false);
+        drawFlame(false);
     });
     const group = element("div", "choices", "Rows by ", ...groupings, table.filter, clear);
 
@@ -34,7 +34,14 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     const whole = element("div", "view", choices, words, now, stacks, cells, readout, group, table.element);
     place.append(none, whole);
 
-    function draw(keepZoom: boolean): void {
+    function drawFlame(keepZoom: boolean): void {
+        const { window, choice } = moment;
+        if (window) flame.show(tree(window, shownEvent(window, choice.at).event, byStack), keepZoom);
+        readout.textContent = "Click a cell to see its parts and its memory over the step.";
+        stacks.ariaPressed = String(byStack);
+    }
+
+    function draw(): void {
         const { window } = moment;
         const { at, grouping, selection } = moment.choice;
         none.hidden = window !== undefined;
@@ -48,9 +55,6 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
         now.title = recorded ? `At ${at.toFixed(6)} s: tfmemtop holders --at ${at.toFixed(6)}` : "";
         now.classList.toggle("note", !recorded);
         stacks.hidden = !window.owners.some((owner) => owner.stack.length);
-        stacks.ariaPressed = String(byStack);
-        flame.show(tree(window, event, byStack), keepZoom);
-        readout.textContent = "Click a cell to see its parts and its memory over the step.";
         groupings.forEach((each, which) => (each.ariaPressed = String(GROUPINGS[which] === grouping)));
         clear.hidden = selection === null;
         clear.textContent = `✕ ${selection}`;
@@ -70,7 +74,6 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
             select("Window", windows, choice.window, (which) => moment.choose({ window: which })),
         );
     });
-    moment.on([...OF_WINDOW, "at", "grouping", "selection"], (_, changed) => {
-        draw(!changed.has("window") && !changed.has("pool"));
-    });
+    moment.on([...OF_WINDOW, "at", "grouping", "selection"], draw);
+    moment.on([...OF_WINDOW, "at"], (_, changed) => drawFlame(!changed.has("window") && !changed.has("pool")));
 }

@@ -6,7 +6,7 @@ import { bytes, duration, element, noWindow, table } from "./elements";
 import { inUse, KINDS, ofRow, shownEvent, standing } from "./holders_at";
 import { bufferRow, columns, largestBuffers, picture, shapeAt, sizeAt, totals, type Picture } from "./lifetimes_at";
 import { momentsOf, OF_WINDOW, stepped, timeOf, type Moment } from "./moment";
-import { chart, reveal, zoomButtons, zoomKeys } from "./time_chart";
+import { chart, heightWith, reveal, zoomButtons, zoomKeys } from "./time_chart";
 import { drawMarks } from "./time_marks";
 
 const LISTED = 60; // rows of the table
@@ -38,16 +38,16 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
     place.append(none, parts);
     Object.assign(frame, { tabIndex: 0, role: "slider", ariaLabel: "The moment in the window" });
 
-    /** Make the graph anew. It goes on to show *range*, else the whole window. */
-    function build(range?: uPlot.Scale): void {
+    const footRoom = () => (moment.choice.selection === null ? 0 : STRIP);
+
+    function build(): void {
         graph?.destroy();
         const { window } = moment;
         graph = !window ? undefined : chart(frame, {
             lines: [{ key: "text", hidden: true }],
             data: [[0, ...momentsOf(window).map((at) => at - window.began)], [...totals(window)]],
             label,
-            range,
-            footRoom: moment.choice.selection === null ? 0 : STRIP,
+            footRoom,
             drags: true,
             draw: (u) => {
                 paint(u, window);
@@ -146,8 +146,9 @@ export function mount(place: HTMLElement, _: Page, moment: Moment): void {
             table(["buffer", "kind", "bytes", "from (s)", "to (s)", "line"], rows, [2, 3, 4]),
         );
     });
-    moment.on([...OF_WINDOW, "selection", "grouping"], (_, changed) => {
-        build(OF_WINDOW.some((key) => changed.has(key)) ? undefined : graph?.scales.x);
+    moment.on(OF_WINDOW, build);
+    moment.on(["selection", "grouping"], () => {
+        graph?.setSize({ width: graph.width, height: heightWith(footRoom()) }); // draws, too
     });
     moment.on([...OF_WINDOW, "at"], () => {
         const { window, choice } = moment;

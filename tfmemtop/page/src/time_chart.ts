@@ -16,7 +16,7 @@ export interface Chart {
     range?: uPlot.Scale; // the seconds in sight at first; else all
     logarithmic?: boolean;
     headRoom?: number; // CSS pixels at the top that the data leave free
-    footRoom?: number; // CSS pixels below the axis
+    footRoom?(): number; // CSS pixels below the axis
     reach?: number[]; // sizes that are to be in sight where they are not far above the data
     drags?: boolean; // to drag is to choose moments, not to zoom
     draw(u: uPlot): void; // over the lines
@@ -30,18 +30,20 @@ const SIZES = Array.from({ length: 50 }, (_none, power) => 2 ** power);
 const AXIS = 50; // pixels
 const CLOSEST = 1e-5; // of the whole time
 
+/** The height of a chart in pixels, with room below its axis. */
+export const heightWith = (footRoom: number) => (innerWidth < 600 ? 260 : 380) + footRoom;
+
 export function chart(place: HTMLElement, { lines, data, label, reach = [], headRoom = 0, ...rest }: Chart): uPlot {
-    const { logarithmic = false, drags = false, footRoom = 0 } = rest;
-    const height = (innerWidth < 600 ? 260 : 380) + footRoom;
+    const { logarithmic = false, drags = false, footRoom = () => 0 } = rest;
+    const size = () => ({ width: Math.max(200, place.clientWidth), height: heightWith(footRoom()) });
     const axis = {
         stroke: () => colour("quiet"),
         grid: { stroke: () => colour("line"), width: 1 },
         ticks: { show: false },
     };
-    const free = (headRoom + 22) / (height - footRoom - AXIS);
+    const free = (headRoom + 22) / (heightWith(0) - AXIS);
     const options: uPlot.Options = {
-        width: Math.max(200, place.clientWidth),
-        height,
+        ...size(),
         legend: { show: false },
         padding: [6, 26, 0, 0],
         cursor: { y: false, points: { show: false }, drag: { x: !drags, y: false, dist: 6 } },
@@ -57,8 +59,8 @@ export function chart(place: HTMLElement, { lines, data, label, reach = [], head
             {
                 ...axis,
                 incrs: SECONDS,
-                space: 84,
-                size: AXIS + footRoom,
+                space: 72,
+                size: () => AXIS + footRoom(),
                 values: (_u, splits, _axis, _space, step) => splits.map((at) => label(at, step)),
             },
             {
@@ -87,7 +89,7 @@ export function chart(place: HTMLElement, { lines, data, label, reach = [], head
         },
     };
     const made = new uPlot(options, data, place);
-    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, place.clientWidth), height }));
+    const observer = new ResizeObserver(() => made.setSize(size()));
     observer.observe(place);
     const { min, max } = rest.range ?? {};
     if (min != null && max != null) made.setScale("x", { min, max });

@@ -45,7 +45,7 @@ function drawRuns(pen: Pen, { session, card, chosen }: Marks): void {
             pen.band(0, [run.began, end], [`${name}: ${run.settings}`, name, `${run.number}`], index === chosen);
             pen.upright(run.began, "quiet");
         }
-        for (const failure of run.failures) pen.upright(failure, "fatal", "✖ out of memory", headRoom(session) + 38);
+        for (const failure of run.failures) pen.upright(failure, "fatal", "✖ out of memory");
     });
 }
 
@@ -81,13 +81,13 @@ class Pen {
         ctx.textBaseline = "alphabetic";
     }
 
-    /** A vertical line with a name at its right, or at its left where the right has no room. */
-    upright(at: number, key: string, name = "", y = 0): void {
+    /** A vertical line with a name at its foot, at its right, or at its left where the right has no room. */
+    upright(at: number, key: string, name = ""): void {
         const x = this.u.valToPos(at, "x");
         if (x < 0 || x > this.width) return;
         this.stroke(key, [x, 0], [x, this.height]);
         const room = this.ctx.measureText(name).width + 5;
-        this.write(name, key, x + room > this.width ? x - room : x + 5, y);
+        this.write(name, key, x + room > this.width ? x - room : x + 5, this.height - 8);
     }
 
     /** A horizontal line with a name at its left: a limit's below it, the card's above it. */

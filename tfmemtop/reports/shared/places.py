@@ -84,10 +84,10 @@ class _Card(_Course):
         self._read_at = 0.0
 
     def driver_read(self, state: State, device: DeviceState, reading: DeviceReading) -> None:
-        """Take what the driver says. What it lists of processes whose pools have just ended is what they had."""
+        """Take what the driver says. What it still lists of processes whose pools have ended is what they had."""
         total, held = process_total(state, device), _held(state, device)
         pools = sum(held.values())
-        if self._held and not held and (total or 0) >= sum(self._held.values()):
+        if self._held and not held and total:
             return
         self._known = total is not None and (total > 0 or not pools)
         self._rest = max(0, (total or 0) - pools)
