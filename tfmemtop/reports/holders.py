@@ -128,10 +128,10 @@ def higher(one: Chosen) -> str | None:
 
 
 def what_was_recorded(window: Holders) -> str:
-    """Return what the window is: ``one step of train_step``, ``the run's start``."""
+    """Return what the window is: ``one step of train_step``, ``evaluate``, ``the run's start``."""
     if window.function and window.steps:
         return f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
-    return "a window" if window.opened is not Opened.START else "the run's start"
+    return window.phase or ("a window" if window.opened is not Opened.START else "the run's start")
 
 
 def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str:

@@ -253,8 +253,10 @@ def facts(
         items.append(
             _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
         )
+    if window.phase:
+        items.append(_item("in", safe(window.phase), glyphs))
     waited = window.opened is events.Opened.WAITING
-    if not window.steps and not waited and (short := window.closed.text):
+    if not (window.steps or window.phase or waited) and (short := window.closed.text):
         items.append([Segment(short, WARNING)])
     if window.function and window.steps:
         items.append(_item("step of", safe(window.function), glyphs))
