@@ -388,9 +388,11 @@ def test_an_array_that_is_copied_as_a_whole() -> None:
 
 
 def test_a_copy_of_which_the_array_is_not_known() -> None:
-    cause = request(look(), operation=None, asked=512 * MIB)
+    cause = request(look(), operation=None, asked=512 * MIB, message="Dst tensor is not initialized.")
     assert cause is not None and cause.key is Key.INPUT_ON_DEVICE
-    assert request(look(), operation=None, asked=511 * MIB) is None
+    assert request(look(), operation=None, asked=511 * MIB, message="Dst tensor is not initialized.") is None
+    assert request(look(), operation=None, asked=512 * MIB) is None, "XLA may have asked for it"
+    assert request(look(), operation=None, asked=512 * MIB, device="CPU:0") == cause
     assert request(look(), operation="_EagerConst", asked=512 * MIB) == cause
     assert request(look(), asked=512 * MIB) is None, "an operation asks"
     assert request(look(), operation=None, asked=512 * MIB, message="OOM when allocating tensor") is None

@@ -108,10 +108,12 @@ def input_on_device(request: Request) -> Cause | None:
 
 
 def copied_whole(request: Request) -> Cause | None:
-    """A request without an operation, or for a constant, is a copy from the host: no step's operation asks for it."""
+    """A request for a constant is a copy from the host. So is one without an operation, if XLA cannot have made it."""
     a = request.anatomy
     if a.limit is None or a.operation not in (None, _CONSTANT) or (a.message and "Dst tensor" not in a.message):
         return None
+    if a.operation is None and not a.message and not a.on_cpu:
+        return None  # what XLA asks for has no operation either
     if a.asked is None:
         # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
         hardly = a.in_use is not None and a.in_use * 2 < a.limit
