@@ -427,6 +427,13 @@ def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
     assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
 
 
+def test_a_sparse_or_ragged_tensor_that_is_made_dense() -> None:
+    for operation, remedy in (("SparseToDense", Action.STAY_SPARSE), ("RaggedTensorToTensor", Action.PAD_ALIKE)):
+        dense = request(look(), operation=operation, in_use=MIB)
+        assert dense is not None and dense.key is Key.LIMIT_TOO_SMALL and actions(dense)[0] is remedy
+        assert request(look(), operation=operation, in_use=65 * MIB) is None, "other memory matters more"
+
+
 def test_the_gradient_of_a_table_that_is_made_dense() -> None:
     def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum") -> Cause | None:
         table = events.Variable("embeddings", "variables", [rows, 1024], "float32", "GPU:0", rows * 4096)
@@ -507,6 +514,17 @@ def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
     assert advice(look()) == [Action.IN_PARTS]
     kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
     assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
+
+
+def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
+    def advice(code: str, census: events.Census) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        line = events.Waiting(t=20.0, pid=100, operation="AddV2", file="/a/train.py", line=9, code=code)
+        return actions(told(full, line, census, error(operation="AddV2")).cause)
+
+    assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
+    assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
 
 
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:

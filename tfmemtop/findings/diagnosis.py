@@ -87,7 +87,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     in_function = (a.operation or "").startswith("__")
     if in_function and not hooked.steps.made(0.0, t)[0]:
         peak = 0  # not one step has found enough, so what one needs is not known
-    full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a)
+    full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
     return _beyond_all(_between(full, stock), hooked, trend, a, began - _LONG_AGO_S)
 
 
@@ -119,10 +119,16 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
 
-def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
-    """Return *cause*, where nobody keeps the memory, with what was in use when the request of *a* found no room."""
+def _code(hooked: Hooked, t: float) -> str:
+    """Return the line of the script at which an allocation waited that failed at *t*; empty if it is not known."""
+    waiting = waited(hooked, t)
+    return waiting.code if waiting else ""
+
+
+def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
+    """Return *cause*, where nobody keeps the memory, with what was in use when *code*'s request, *a*, found no room."""
     limited = cause.key is Key.LIMIT_TOO_SMALL
-    if limited and _makes_variable(stock, tuple(a.shape or ())):
+    if limited and _makes_variable(stock, tuple(a.shape or ()), code):
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
@@ -192,12 +198,17 @@ def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMAL
     return tuple(instead if one is Action.REDUCE_BATCH else one for one in remedies)
 
 
-def _makes_variable(stock: Inventory, shape: tuple[int, ...]) -> bool:
-    """Return whether a request of that *shape* is for the first value of a variable, before any step.
+def _makes_variable(stock: Inventory, shape: tuple[int, ...], code: str) -> bool:
+    """Return whether a request of that *shape*, by *code*, is for the first value of a variable, before any step.
 
-    No tape is open, there is no slot of an optimizer, and random numbers or variables of that shape are there.
+    No tape is open, there is no slot of an optimizer, and the code says so, or random numbers or variables of that
+    shape are there.
     """
-    if not shape or stock.look is None or stock.look.tapes or stock.groups.get(Group.OPTIMIZER):
+    if stock.look is None or stock.look.tapes or stock.groups.get(Group.OPTIMIZER):
+        return False
+    if "tf.Variable(" in code:
+        return True
+    if not shape:
         return False
     alike = [part.operation for part in stock.parts if part.shape == shape and not part.python_name]
     return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)

@@ -24,6 +24,12 @@ _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorL
 """Operations that make a larger tensor of smaller ones."""
 
 _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
+_PADDED = {
+    "SparseToDense": ("It makes a sparse tensor dense.", Action.STAY_SPARSE),
+    "RaggedTensorToTensor": ("It pads all rows to the longest.", Action.PAD_ALIKE),
+}
+"""Operations whose result may be far larger than what they are given."""
+
 _CONSTANT = "_EagerConst"
 """The operation that copies an array of the host."""
 
@@ -242,6 +248,15 @@ def is_vectorized(a: Anatomy) -> bool:
     return bool(_VECTORIZED.search(a.message))
 
 
+def padded(request: Request) -> Cause | None:
+    """A sparse or ragged tensor is made dense: nearly all of the result is zeros."""
+    a = request.anatomy
+    text, remedy = _PADDED.get(operation_name(a.operation), ("", None))
+    if a.asked is None or remedy is None or a.asked < max(_LEAST, a.in_use or 0):
+        return None
+    return _too_large(a, text, remedy)
+
+
 def whole_again(request: Request) -> Cause | None:
     """An operation on a large tensor of the script's makes another one that is as large."""
     a = request.anatomy
@@ -344,6 +359,7 @@ RULES: tuple[Rule, ...] = (
     vectorized,
     step_larger,
     longer_loop,
+    padded,
     whole_again,
     copied_whole,
 )

@@ -107,6 +107,10 @@ class Action:
     )
     FEWER_ROWS = Remedy("compute fewer rows at a time, such as by fewer examples")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
+    STAY_SPARSE = Remedy(
+        "keep it sparse, as with tf.sparse.sparse_dense_matmul, or make it dense in parts: batch by batch"
+    )
+    PAD_ALIKE = Remedy("put rows of like length into one batch (bucket_by_sequence_length), or bound the length")
     CONCAT_ON_HOST = Remedy(
         "keep only the rows that are still needed; or arrays in a list (tensor.numpy()), concatenated once on the host"
     )
