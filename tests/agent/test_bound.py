@@ -173,7 +173,6 @@ def test_no_function_that_a_script_has_replaced_is_called(monitor: Monitor, scri
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] > 4 << 20)
     for command in (
         {"do": "census", "tensors": True},
-        {"do": "pace", "interval_s": 0.0},
         {"do": "maps", "wanted": []},
         {"do": "holders"},
         {"do": "lines", "operations": ["Add"]},

@@ -177,35 +177,6 @@ async def test_a_flood_of_large_messages_takes_no_memory_and_is_told(engines: En
     assert most_memory(launched.socket) < 120 << 20
 
 
-NAMING = """
-import json, socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.connect(sys.argv[1])
-s.send(json.dumps(dict(type="hook", ppid=1, argv=[], python="3", executable="", tensorflow=None)).encode())
-for number in range(60):
-    named = dict(device=f"GPU:{number}", physical=0, uuid=None, growth=None, limit=None, allocator=None)
-    s.send(json.dumps(dict(type="effective", **named)).encode())
-while packet := s.recv(1000):
-    print(json.loads(packet)["interval_s"], flush=True)
-"""
-
-
-@pytest.mark.programs
-async def test_very_many_allocators_are_read_less_often_for_as_long_as_they_are_many(tmp_path: Path) -> None:
-    address = tmp_path / "hook.sock"
-    hooks = Hooks(Stream(), listen(address, socket.SOCK_SEQPACKET))
-    hooks.begin()
-    program = (sys.executable, "-S", "-c", NAMING, str(address))
-    few = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
-    more = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
-    assert few.stdout and more.stdout
-    assert float(await few.stdout.readline()) == float(await more.stdout.readline()) > 0.1
-    hooks.forget(more.pid)
-    assert float(await few.stdout.readline()) == 0
-    hooks.close()
-    await asyncio.gather(few.wait(), more.wait())
-
-
 async def test_where_no_descriptor_is_left_hooks_wait_and_the_engine_does_not_spin(tmp_path: Path) -> None:
     address = str(tmp_path / "hook.sock")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Fork
-from tests.hooked import Event, Monitor, outcome
+from tests.hooked import Event, Monitor, outcome, start
 from tests.probe.said import said_by_hook
 from tfmemtop.agent.native import VERSION
 from tfmemtop.probe.build import ADDRESSES, build
@@ -50,12 +51,12 @@ for line in sys.stdin:
 """
 
 
-def test_pool_figures_spikes_growth_and_map(monitor: Monitor, forked: Fork, library: Path) -> None:
-    process = forked(STEPS, TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
+def test_pool_figures_spikes_growth_and_map(monitor: Monitor, script: Callable[[str], str], library: Path) -> None:
+    # The interval is such that a spike lies between two readings.
+    process = start(monitor, script(STEPS), TFMEMTOP_INTERVAL="0.1", TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
     pid, stdin, stdout = process.pid, process.stdin, process.stdout
-    assert stdout.readline() == "begun\n"
+    assert stdin is not None and stdout is not None and stdout.readline() == "begun\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")
-    monitor.say(pid, {"do": "pace", "interval_s": 0.1})  # so that a spike lies between two readings
     assert load(monitor, pid, library)["state"] == "loaded"
 
     def step(name: str) -> Event:

@@ -48,7 +48,7 @@ class Sampler:
         self._messenger, self._collector, _, self._census, self._functions, self._lines, self._windows, *_ = parts
         self._phases, self._frameworks = parts.phases, parts.frameworks
         self.context = context
-        self._interval = self._asked_interval = interval
+        self._interval = interval
         copies = ChunkCopies(parts.messenger, folder)
         self._pools = Pools(parts.messenger, parts.collector, copies, in_place)
         self._waits = WaitWatch(parts.messenger, copies, self._wait_lasts)
@@ -177,8 +177,6 @@ class Sampler:
         message = json.loads(packet)
         if message["do"] == "census":
             self._census.want(message.get("tensors") is True)
-        elif message["do"] == "pace":
-            self._interval = max(self._asked_interval, float(message["interval_s"]))
         elif message["do"] == "holders":
             finding = message.get("finding") is True
             self._windows.ask(finding)

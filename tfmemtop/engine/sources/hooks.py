@@ -44,10 +44,6 @@ DEVICES = 64
 _CONNECTIONS = 8  # of one process; a hook needs one
 _DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
 _PAUSE_S = 1.0
-_A_SECOND = 1000
-"""Readings that all hooks together should send in a second. Each costs 25 to 50 µs here, and as much in a screen."""
-_FULL_PACE = 100
-"""So many allocators are read as often as the user requested. If there are more, they are read less often."""
 _READINGS_A_SECOND, _OTHERS_A_SECOND = MIB // 2, MIB // 16
 """Bytes that a process may send in a second of each kind of readings, and of each kind of other messages."""
 _BURST_S = 4  # it may send as many seconds' bytes at once
@@ -98,8 +94,6 @@ class Hooks(Source):
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
         self._processes: dict[int, _Process] = {}
-        self._named = 0  # the number of all devices that they have reported
-        self._pace_s = 0.0  # the least time between two readings of an allocator, as sent to the hooks
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
 
@@ -138,9 +132,7 @@ class Hooks(Source):
                 self._close(connection)
         self.seen.discard(pid)
         if (process := self._processes.pop(pid, None)) is not None:
-            self._named -= len(process.devices)
             self._tell_left_out(pid, process.left_out)
-        self._keep_pace()
 
     def close(self) -> None:
         """Close all connections. The hooks detect that, and the scripts go on."""
@@ -220,8 +212,6 @@ class Hooks(Source):
         if isinstance(event, Hook):
             connection.introduced = True
             self.seen.add(connection.pid)
-            if self._pace_s:
-                self._tell_pace({connection.pid})
         elif isinstance(event, HookEnd):
             connection.goodbye = True
         self._stream.publish(event)
@@ -258,31 +248,12 @@ class Hooks(Source):
             if process.left_out & (process.left_out - 1) == 0:  # each time that there are twice as many
                 self._tell_left_out(pid, process.left_out)
             return False
-        if new:
-            process.devices |= new
-            self._named += len(new)
-            self._keep_pace()
+        process.devices |= new
         return True
 
     def _tell_left_out(self, pid: int, count: int) -> None:
         if count:
             self._stream.notice("left-out-messages", NoticeKind.HOOK_TOO_MUCH, about=pid, count=count)
-
-    def _keep_pace(self) -> None:
-        """If there are very many allocators, have each of them read less often.
-
-        No peak is lost: the next reading's peak includes one that was in between.
-        """
-        pace_s = 0.0 if self._named <= _FULL_PACE else 0.25
-        while pace_s * _A_SECOND < self._named - _FULL_PACE:
-            pace_s *= 2
-        if pace_s != self._pace_s:
-            self._pace_s = pace_s
-            self._tell_pace({one.pid for one in self._connections.values() if one.introduced})
-
-    def _tell_pace(self, pids: set[int]) -> None:
-        for pid in pids:
-            self.send(pid, {"do": "pace", "interval_s": self._pace_s})
 
     def _complain(self, connection: _Connection, kind: HookTrouble, why: str = "", count: int | None = None) -> None:
         if not connection.complained:
