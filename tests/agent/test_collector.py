@@ -86,6 +86,34 @@ print(saved)
     assert not monitor.of("hook_error")
 
 
+def test_a_collection_that_is_due_while_the_script_waits_in_c_waits_for_it(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
+    """On Python 3.12 a collection does not run where it becomes due, but in the thread that runs Python code next."""
+    source = """
+import gc, os, threading
+from itertools import chain, repeat
+import tensorflow as tf
+kept, ours = tf.ones([1000]), []
+main = threading.get_ident()
+gc.collect()
+gc.callbacks.append(lambda phase, info: ours.append(threading.get_ident() != main))
+os.write(1, b"up\\n")
+os.read(0, 1)
+many = map(list, repeat((), gc.get_threshold()[0] + 100))
+made = list(chain(many, map(os.write, (1,), (b"up\\n",)), map(os.read, (0,), (1,))))
+print(any(ours))
+"""
+    process = forks.start(monitor, script(source))
+    for _ in range(2):  # the first time, the devices have just been made
+        assert line(process) == "up"
+        told = len(monitor.of("allocator"))
+        monitor.wait_for(lambda _, least=told + 40: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        typed(process)
+    assert outcome(process).out == "False\n"
+    assert not monitor.of("hook_error")
+
+
 def test_the_collector_stays_as_the_script_sets_it(monitor: Monitor, script: Script, forks: Forks) -> None:
     """At every moment, also while the script's objects are looked at."""
     source = """

@@ -6,7 +6,11 @@ containers only while there is room for them.
 """
 
 import gc
+import sys
+from _operator import itemgetter
+from itertools import chain, repeat, starmap
 from time import monotonic
+from typing import Any
 
 from .real_threads import pause
 
@@ -19,6 +23,8 @@ _RESERVE = 4096  # 160 kB; a look at a script with many classes keeps more than 
 _FOR_WAITING = 512  # of the reserve, what is kept for a script that only waits
 _PAUSE_S = 0.001
 _PATIENCE_S = 0.25  # after so long without a collection, the script only waits
+_TURNS = int(_PATIENCE_S / _PAUSE_S)
+_ANY_THREAD = sys.version_info[:2] == (3, 12)  # whether a collection may run in another thread than made it due
 
 
 class NoRoom(Exception):
@@ -85,6 +91,21 @@ class Collector:
                 return False
             pause(_PAUSE_S)
         return True
+
+    def sleep(self, lock: Any, seconds: float) -> None:
+        """Wait for the *lock*, so many *seconds* at most; if a collection is due then, wait a little for that too.
+
+        On Python 3.12 any thread may run a collection that another thread has made due, once it runs Python code. So
+        all of this is one call of ``any``. If the script's threads do not collect, the reserve makes room.
+        """
+        threshold = gc.get_threshold()[0]
+        if not (_ANY_THREAD and threshold and gc.isenabled() and self.room()):
+            lock.acquire(True, seconds)
+            return
+        waited = map(lock.acquire, repeat(True), chain((seconds,), repeat(_PAUSE_S, _TURNS)))
+        settled = map(threshold.__ge__, map(itemgetter(0), starmap(gc.get_count, repeat(()))))
+        room = map(self._reserve.__delitem__, (slice(-_RESERVE // 4, None),))
+        any(chain(map(itemgetter(1), zip(waited, settled)), room))
 
     def _fill(self, number: int) -> None:
         for _ in range(min(number, _RESERVE - len(self._reserve))):

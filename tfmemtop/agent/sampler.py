@@ -138,7 +138,7 @@ class Sampler:
             collector.hurries = stopping or time.monotonic() < self._first_until
             pause = self._work(stopping) if stopping or collector.room() else _SOON_S
             if pause is not None:
-                self._wake.acquire(True, pause)
+                collector.sleep(self._wake, pause)
 
     def _work(self, stopping: bool) -> Optional[float]:
         """Do all that is due now; return the seconds until the next is due, ``None`` if this was the last."""
