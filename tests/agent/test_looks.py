@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+import pytest
+
 from tests.agent.test_tensors import ask, line, typed
 from tests.hooked import INJECT, Forks, Monitor, outcome
 
@@ -112,11 +114,18 @@ def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
 
-BESIDE = """
-import os, random, select, sys, threading
-import tensorflow as tf
+IN_PYTHON = """
+import os, sys
 log = open(os.devnull, "w")
 sys.addaudithook(lambda event, arguments: log.write(event + "\\n"))  # lets other threads run at each event
+"""
+IN_C = """
+import ctypes
+ctypes.pythonapi.PySys_AddAuditHook(ctypes.CDLL(None).sched_yield, None)
+"""
+BESIDE = """
+import random, select, sys, threading
+import tensorflow as tf
 ended = threading.Event()
 
 def tree(depth):
@@ -148,10 +157,11 @@ print(len(kept) == 100)
 """
 
 
+@pytest.mark.parametrize("audit_hook", [IN_PYTHON, IN_C])
 def test_threads_and_audit_hooks_run_while_objects_are_looked_at(
-    monitor: Monitor, script: Script, forks: Forks
+    monitor: Monitor, script: Script, forks: Forks, audit_hook: str
 ) -> None:
-    process = forks.start(monitor, script(BESIDE))
+    process = forks.start(monitor, script(audit_hook + BESIDE))
     assert line(process) == "up"
     for _ in range(40):
         ask(monitor, process)
