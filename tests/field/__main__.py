@@ -17,6 +17,10 @@ ON_GPU = "--growth on --memory-limit"
 """What a pool of the CPU is on a GPU."""
 
 
+IN_HOST = ("dataset_buffer", "host_growth")
+"""The causes that fill the host's memory, also on a machine with a GPU."""
+
+
 def markdown(scores: list[Score]) -> str:
     """Return the table of the manual's page: the cases by their cause."""
     causes = {case.name: case.cause.replace("|", " or ") for case in CASES}
@@ -46,7 +50,11 @@ def main() -> int:
     words = parser.parse_args()
     chosen = [case for case in CASES if case.on_gpu == words.gpu and (not words.names or case.name in words.names)]
     if words.on_gpu:
-        chosen = [replace(case, options=case.options.replace("--cpu-pool", ON_GPU)) for case in chosen]
+        chosen = [
+            replace(case, options=case.options.replace("--cpu-pool", ON_GPU))
+            for case in chosen
+            if "--cpu-pool" in case.options and case.cause not in IN_HOST
+        ]
     if unknown := set(words.names) - {case.name for case in chosen}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as temporary, ProcessPoolExecutor(words.j) as pool:
