@@ -82,6 +82,10 @@ CASES = (
         "large_evaluation.py 16", holder="in evaluate", remedy="batch", in_ci=True,
     ),
     Case(
+        "predict_whole", "predict_whole.py 1", "--cpu-pool 250M", "tensors_kept", "predict_whole.py 20",
+        remedy="predict for parts",
+    ),
+    Case(
         "longest_batch", "longest_batch.py", "--cpu-pool 700M", "step_larger_than_before",
         "MAX_LENGTH=256 longest_batch.py", remedy="length|shape|batch|size", never=r"e\+04",
     ),

@@ -140,13 +140,15 @@ def test_memory_that_rises_without_a_failure_must_have_risen_by_a_quarter_of_wha
 
 
 def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
-    def cause(count: int, tapes: int = 0) -> Cause | None:
-        census = look(group("", count, 600 * MIB), tapes=tapes)
-        return tensors_without_path(Scene(stock(census), FULL, hooked()))
+    def cause(count: int, tapes: int = 0, code: str = "") -> Cause | None:
+        census = look(group("", count, 300 * MIB), tapes=tapes)
+        waiting = events.Waiting(t=29.0, pid=100, operation=None, file="/a/train.py", line=9, code=code)
+        return tensors_without_path(Scene(stock(census), FULL, hooked(waiting)))
 
-    many = cause(64)
-    assert many is not None and (many.key, many.holder, many.count) == (Key.TENSORS_KEPT, "", 64)
-    assert cause(32) is not None, "most of what is in use"
+    many = cause(32)
+    assert many is not None and (many.key, many.holder, many.count) == (Key.TENSORS_KEPT, "", 32)
+    assert actions(many) == [Action.KEEP_ARRAYS]
+    assert actions(cause(32, code="masks = model.predict(images)")) == [Action.PREDICT_PARTS]
     assert cause(31) is None and cause(64, tapes=1) is None
 
 
@@ -174,13 +176,15 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
     assert actions(cause) == [Action.SEPARATE_PROCESS, Action.DROP_MODELS]
-    assert actions(kept(whole, file="/lib/keras/src/trainer.py")) == [Action.SEPARATE_PROCESS]
+    in_keras = "/lib/keras/src/trainer.py"
+    assert actions(kept(whole, file=in_keras)) == [Action.SEPARATE_PROCESS, Action.ONE_MODEL]
     plain = kept(look(variables, variables=copies))
     assert plain is not None and actions(plain)[0] is Action.BOUND_CACHE
     kinds = "variables", "optimizer"
     searched = [group("trials[*]", 56, 300 * MIB, kind, items=14, shape=None) for kind in kinds]
     found = kept(look(*searched))
     assert found is not None and found.holder == "trials[*]", "models of a search have different shapes"
+    assert actions(kept(look(*searched), file=in_keras)) == [Action.SEPARATE_PROCESS]
     assert kept(look(*searched), need=replace(FULL, rose=299 * MIB)) is None, "made at once"
     assert kept(look(searched[0])) is None, "layers of one model"
     assert kept(look(group("model", 56, 300 * MIB, "variables", items=1))) is None, "one model is needed"

@@ -22,18 +22,15 @@ from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.inventory import Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
-_LOOSE = 64
-"""The least number of tensors without a path, or on one tape. Fewer may be those of one step, which it needs."""
-
-_OF_ALL = 32
-"""The same, where they are most of what is in use."""
+_ON_TAPE, _LOOSE = 64, 32
+"""The least number of tensors on one tape, or without a path. Fewer may be those of one step, which it needs."""
 
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
-_GRADIENT = ".gradient("
+_GRADIENT, _PREDICT = ".gradient(", ".predict("
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
@@ -177,10 +174,10 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if look is None or look.tapes or not scene.stock.loose:
         return None
     most = scene.stock.loose[0]
-    enough = _LOOSE if most.bytes < MOST * scene.stock.in_use else _OF_ALL
-    if most.count < enough or not scene.matters(min(most.bytes, scene.stock.rest)):
+    if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     shape = tensor_text(list(most.shape or []), most.dtype)
+    predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
     return Cause(
         Key.TENSORS_KEPT,
         f"Python holds {counted(most.count, 'tensor')} of {shape}, and no path to them was found: "
@@ -188,7 +185,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         "",
         most.bytes,
         most.count,
-        (Action.KEEP_ARRAYS,),
+        (Action.PREDICT_PARTS if predicts else Action.KEEP_ARRAYS,),
         evidence=(*_made_by(most, scene), *_unseen(scene)),
     )
 
@@ -225,9 +222,9 @@ def variables_kept(scene: Scene) -> Cause | None:
             what = several
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
-            return _variables_kept(
-                scene, f"{_keeps(one.holder)} {one.items} {what}", one.holder, one.bytes, one.items, one.optimizer
-            )
+            text, same = f"{_keeps(one.holder)} {one.items} {what}", number * 2 >= one.items
+            remedies = _apart(scene, one.optimizer, same)
+            return _variables_kept(scene, text, one.holder, one.bytes, one.items, remedies)
     size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
@@ -237,30 +234,33 @@ def variables_kept(scene: Scene) -> Cause | None:
             "",
             size,
             number,
-            "/" in name,  # of a layer's
+            _apart(scene, "/" in name, same=True),  # a layer's name
         )
     return None
 
 
-def _variables_kept(scene: Scene, text: str, holder: str, size: int, number: int, models: bool) -> Cause:
+def _variables_kept(
+    scene: Scene, text: str, holder: str, size: int, number: int, remedies: tuple[Remedy, ...]
+) -> Cause:
     return Cause(
         Key.VARIABLES_KEPT,
         f"{text}: {scene.sized(size)}.",
         holder,
         size,
         number,
-        _apart(scene, models),
+        remedies,
         evidence=tuple(filter(None, (scene.each, *(() if holder else _unseen(scene))))),
     )
 
 
-def _apart(scene: Scene, models: bool) -> tuple[Remedy, ...]:
-    """Return what frees the variables of one of several *models* before the next is made."""
+def _apart(scene: Scene, models: bool, same: bool) -> tuple[Remedy, ...]:
+    """Return what frees the variables of one of several *models* before the next is made, *same* if they are alike."""
     windows = recorded(scene.hooked.windows.get(scene.stock.device))
     if any(window.function == SESSION for window in windows):
         return (Action.SEPARATE_GRAPH,)
     if models and any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
-        return (Action.SEPARATE_PROCESS,)  # TensorFlow keeps the variables of a function that Keras compiled
+        # TensorFlow keeps the variables of a function that Keras compiled.
+        return (Action.SEPARATE_PROCESS, Action.ONE_MODEL) if same else (Action.SEPARATE_PROCESS,)
     return (Action.SEPARATE_PROCESS, Action.DROP_MODELS) if models else (Action.BOUND_CACHE,)
 
 
@@ -306,7 +306,7 @@ def tape_open(scene: Scene) -> Cause | None:
         alike.setdefault(part.requested // part.count, []).append(part)
     each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
     count, shapes = sum(part.count for part in most), {part.shape for part in most}
-    if count < (MANY if tapes > 2 else _LOOSE) or sum(part.bytes for part in most) * 2 < size:
+    if count < (MANY if tapes > 2 else _ON_TAPE) or sum(part.bytes for part in most) * 2 < size:
         return None  # as a single step may need it
     shape = shapes.pop() if len(shapes) == 1 else None
     what = tensor_text(list(shape), None) if shape else format_bytes(each)

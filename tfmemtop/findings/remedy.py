@@ -83,6 +83,8 @@ class Action:
     DROP_MODELS = Remedy("keep the figures and drop the model before the next is made")
     BOUND_CACHE = Remedy("give the cache a bound (maxsize), or delete the old model or entry before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own, whose end frees all of it")
+    ONE_MODEL = Remedy("make one model, and set its weights anew for each: model.set_weights(weights)")
+    PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
         "make each model in a tf.Graph and a Session of its own: the variables are freed as the Session is closed"
     )
