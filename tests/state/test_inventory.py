@@ -82,3 +82,16 @@ def test_of_two_looks_the_one_counts_that_found_more_and_tapes_that_either_saw()
     assert hooked is not None and hooked.failure is not None
     stock = inventory(hooked, "GPU:0", 200 * MIB, 5.0)
     assert stock.look is not None and (stock.look.tensors, stock.look.tapes) == (168, 1)
+
+
+def test_many_tensors_of_a_variables_shape_are_no_views_of_it_if_they_lie_elsewhere() -> None:
+    def loose(*addresses: int) -> bool:
+        packed = b"".join(address.to_bytes(8, "little") for address in addresses)
+        alike = events.Alike("", len(addresses), [256], "float32", "GPU:0", len(addresses) * MIB, packed=packed)
+        weights = events.Variable("weights", "variables", [256], "float32", "GPU:0", MIB, 64 * MIB)
+        look = events.Census(t=5.0, pid=100, kinds={}, largest=[weights], tensors=9, alike=[alike])
+        return bool(Inventory("GPU:0", 99 * MIB, look, look, ()).loose)
+
+    assert loose(*range(MIB, 6 * MIB, MIB))
+    assert not loose(*range(MIB, 5 * MIB, MIB)), "as a step makes them"
+    assert not loose(*range(60 * MIB, 65 * MIB, MIB)), "one is the variable itself"

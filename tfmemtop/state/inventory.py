@@ -34,6 +34,7 @@ _MANY_KEYS = 8
 NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
+_FEW = 4  # tensors for each variable, as a step makes them
 _RETRIED_S = 10.0  # TensorFlow tries for so long before it fails; meanwhile what is in use hardly changes
 _FRESH_S = 20.0
 """Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
@@ -128,9 +129,16 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
     def loose(self) -> list[events.Alike]:
         """Groups of tensors of one shape to which no path in Python was found, the largest first."""
         told = [one for one in (self.look.alike if self.look else ()) if not one.holder and one.kind == TENSORS]
-        # A tensor with the shape of a variable may be a view of it, which has no memory of its own.
-        own = [one for one in told if self._lies_here(one.device) and tuple(one.shape or ()) not in self.shapes]
+        # A tensor with the shape of a variable may be a view of it, which has no memory of its own, or its gradient.
+        variables = Counter(tuple(one.shape) for one in self._named_variables())
+        here = [(one, variables[tuple(one.shape or ())]) for one in told if self._lies_here(one.device)]
+        own = [one for one, alike in here if not alike or (one.count > _FEW * alike and self._apart(one))]
         return sorted(own, key=lambda one: -one.bytes)
+
+    def _apart(self, group: events.Alike) -> bool:
+        """Return whether the tensors of *group* have memory of their own, by their addresses."""
+        known = {one.address for one in self._named_variables()}
+        return bool(group.addresses) and len(set(group.addresses) - known) == len(group.addresses)
 
     @cached_property
     def groups(self) -> dict[Group, int]:
