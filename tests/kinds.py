@@ -19,6 +19,9 @@ FIXTURES = frozenset({"browsers", "engines", "home", "jupyter", "locales", "moni
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
 """The audit events that Python raises when a program is started."""
 
+COVERED = "tests/events/", "tests/findings/", "tests/recording/", "tests/state/"
+"""The tests of the rooms without input and output, in which coverage is measured."""
+
 IN_TENSORFLOWS_PROCESS = ("tests/agent/", "tests/probe/", "tests/tools/corpus/")
 
 ANY_COST = ("tensorflow", "gpu", "gpus2")
@@ -33,8 +36,8 @@ _noticed: set[str] = set()
 def mark(items: list[pytest.Item]) -> None:
     """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``.
 
-    Coverage is measured in the quick tests alone: it sees nothing of the programs that others start. Nor is it measured
-    where the same lines run with many examples, which takes twice as long then.
+    Coverage is measured in the quick tests of :data:`COVERED` alone: it sees nothing of the programs that others start,
+    and it doubles the time of a test.
     """
     for item in items:
         if item.nodeid.startswith(IN_TENSORFLOWS_PROCESS):
@@ -44,7 +47,7 @@ def mark(items: list[pytest.Item]) -> None:
         quick = not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item)
         if quick:
             item.add_marker("quick")
-        if not quick or getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+        if not quick or not item.nodeid.startswith(COVERED):
             item.add_marker("no_cover")
 
 
