@@ -226,7 +226,7 @@ def test_variables_that_python_has_dropped() -> None:
     value = replace(part("adam/Assign", 200 * MIB, 5, Kind.OPTIMIZER), layer="up", python_name="adam/m", line=line)
     like = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older, value)
     assert like is not None and "such as those of `up`, made at train.py:9" in like.text
-    assert any("5 values, by model.fit(x)" in each for each in like.evidence)
+    assert any("made by model.fit(x)" in each for each in like.evidence)
     # What a window has of the time before it bounds what TensorFlow can still hold.
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None
 
@@ -243,7 +243,7 @@ def test_a_tape_that_is_open() -> None:
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
     nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
-    assert nameless is not None and "300 of them 2.0 MiB" in nameless.text, "as on a GPU, without recorded shapes"
+    assert nameless is not None and "300 of them 2.0 MiB each" in nameless.text, "as on a GPU, without recorded shapes"
     logits = part("logits/MatMul", 500 * MIB, shape=(4096, 20000))
     assert kept(look(tapes=1), logits, part("cell/AddV2", 9 * MIB, 300)) is None, "one output has nearly all"
 
@@ -315,7 +315,7 @@ def test_what_was_recorded_of_tensors_without_a_path_shows_who_made_them() -> No
         return " ".join(cause.evidence) if cause else ""
 
     assert "Most of them were made by concat at train.py:29, maps.append(gathered)." in evidence(100)
-    assert "Most of 62 that were recorded were made by concat" in evidence(62)
+    assert "Of 62 that were recorded, most were made by concat" in evidence(62)
     assert "made by" not in evidence(MANY - 1)
 
 

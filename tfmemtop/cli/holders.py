@@ -64,7 +64,7 @@ class HoldersArguments(ReportArguments):
 
 ARGUMENTS = HoldersArguments
 
-_NOT_RECORDED = "no step was recorded; record the run with --holders-interval 5, which asks for a step every 5 s"
+_NOT_RECORDED = "no step was recorded; record the run with --holders-interval 5, which records a step every 5 s"
 
 
 def run(arguments: HoldersArguments) -> int:

@@ -79,7 +79,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
-        seen = f"The script's objects were searched {spoken(t - stock.look.t)} earlier."
+        seen = f"The script's objects were last searched {spoken(t - stock.look.t)} earlier."
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept

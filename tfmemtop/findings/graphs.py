@@ -100,5 +100,5 @@ def graph_grows(scene: Scene) -> Cause | None:
             "assign = tf.assign(variable, value)",
             "sess.run(assign, {value: array})  # in the loop",
         ),
-        ("Each time adds more, and the session keeps it until it is closed.",),
+        ("Each time the graph gets more operations, and the session keeps their memory until it is closed.",),
     )

@@ -131,15 +131,16 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
         if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].bytes):
             continue
         who, most = _keeps(group.holder) if group.holder else "Python keeps", parts[0]
+        copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
         return Cause(
             Key.TENSORS_KEPT,
-            f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow the copies on the GPU of the "
-            f"{most.count:,} that were used: {scene.sized(most.bytes)}.",
+            f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow keeps {copies}: "
+            f"{scene.sized(most.bytes)}.",
             group.holder,
             most.bytes,
             most.count,
             (Action.KEEP_ARRAYS,),
-            ("tensor.numpy()  # a copy of an array is freed after the operation",),
+            ("tensor.numpy()  # the GPU copy of an array is freed after the operation",),
             (f"Each is {tensor_text(list(group.shape or []), group.dtype)}.",),
         )
     return None
@@ -203,7 +204,7 @@ def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
     recorded = sum(part.count for part in parts)
     if parts and parts[0].count >= MANY and parts[0].count * 2 >= recorded:
         line = f" at {spot(parts[0].line.file, parts[0].line.line)}, {parts[0].line.code}" if parts[0].line else ""
-        most = "Most of them" if recorded * 2 >= group.count else f"Most of {recorded:,} that were recorded"
+        most = "Most of them" if recorded * 2 >= group.count else f"Of {recorded:,} that were recorded, most"
         yield f"{most} were made by {operation_name(parts[0].operation)}{line}."
 
 
@@ -274,8 +275,8 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     like, made, most = "", "", scene.stock.left_over
     if most is not None:
         like = f", such as {f'those of {quoted(most.layer)}' if most.layer else quoted(most.python_name)}"
-        by = f", by {most.line.code}" if most.line and most.line.code else ""
-        made = f"Of {quoted(most.python_name)} there are {most.count} values{by}."
+        by = f", made by {most.line.code}" if most.line and most.line.code else ""
+        made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
     whole = f": ~{scene.sized(size)}."
     return Cause(
@@ -309,7 +310,7 @@ def tape_open(scene: Scene) -> Cause | None:
     if count < (MANY if tapes > 2 else _ON_TAPE) or sum(part.bytes for part in most) * 2 < size:
         return None  # as a single step may need it
     shape = shapes.pop() if len(shapes) == 1 else None
-    what = tensor_text(list(shape), None) if shape else format_bytes(each)
+    what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
     holder = "A GradientTape" if tapes == 1 else f"{tapes} gradient tapes"
     return Cause(
         Key.TAPE_OPEN,

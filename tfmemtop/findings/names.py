@@ -249,4 +249,4 @@ def operation_name(name: str | None) -> str:
 
 def argument_changed(one: Changed, function: str) -> str:
     """Return which argument of a function was another one in its newest tracing."""
-    return f"Argument {quoted(one.argument)} of {quoted(function)} was {one.before} before, then {one.after}."
+    return f"Argument {quoted(one.argument)} of {quoted(function)} was {one.before}, then {one.after}."

@@ -95,7 +95,8 @@ class Action:
     )
     DROP_TAPES = Remedy("do not keep the tapes: take the gradients from each one, then drop it")
     BUILD_ONCE = Remedy(
-        "build the graph once, before the loop, and feed values by a placeholder; graph.finalize() shows what adds"
+        "build the graph once, before the loop, and feed values by a placeholder; after graph.finalize() any "
+        "addition is an error"
     )
     DEFINE_ONCE = Remedy("define the function once, and pass the array as an argument or a tf.Variable")
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
@@ -112,9 +113,10 @@ class Action:
     STAY_SPARSE = Remedy(
         "keep it sparse, as with tf.sparse.sparse_dense_matmul, or make it dense in parts: batch by batch"
     )
-    PAD_ALIKE = Remedy("put rows of like length into one batch (bucket_by_sequence_length), or bound the length")
+    PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     CONCAT_ON_HOST = Remedy(
-        "keep only the rows that are still needed; or arrays in a list (tensor.numpy()), concatenated once on the host"
+        "keep only the rows that are still needed; or keep arrays in a list (tensor.numpy()), and concatenate them "
+        "once on the host"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
