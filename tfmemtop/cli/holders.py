@@ -79,6 +79,8 @@ def run(arguments: HoldersArguments) -> int:
         why = windowless_text(missing(state)) or why_unused(unused_probe(state))
         if not why and only_asked(state):
             why = "the session was started with --holders-interval 0, and nobody asked for one"
+        if not any(process.hooked and process.hooked.allocators for process in state.processes.values()):
+            why = "no pool of TensorFlow's was seen"
         raise Refusal(f"{Path(path).name} cannot say who held the memory: {why or _NOT_RECORDED}")
     shown = [one for one in windows if arguments.device in (None, one.device)]
     if not shown:

@@ -49,7 +49,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         (Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS,),
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
-            f"The largest are {format_bytes(each.bytes // max(1, each.count))} each.",
+            f"The largest are {format_bytes(each.requested // max(1, each.count))} each.",
             *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
         ),
     )

@@ -15,7 +15,7 @@ from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, i
 from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
-from tfmemtop.state.attribution import Kind
+from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import Part
 from tfmemtop.state.holdings import TENSORS
@@ -44,9 +44,6 @@ _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gr
 
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
-
-_COPIED = (0,)
-"""The shape that is recorded of a copy from the host, which is no result of the operation that needs it."""
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
@@ -124,20 +121,20 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
     TensorFlow keeps such a copy as long as the tensor itself: a ``TensorHandle`` has a mirror for each device.
     """
     look = scene.stock.look
-    copied = [part for part in scene.stock.parts if part.shape == _COPIED and part.count >= MANY]
+    copied = [part for part in scene.stock.parts if part.shape == COPIED and part.count >= MANY]
     for group in look.alike if look and not is_cpu(scene.stock.device) else ():
         each = group.bytes // group.count
         parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
-        if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].bytes):
+        if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].requested):
             continue
         who, most = _keeps(group.holder) if group.holder else "Python keeps", parts[0]
         copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
         return Cause(
             Key.TENSORS_KEPT,
             f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow keeps {copies}: "
-            f"{scene.sized(most.bytes)}.",
+            f"{scene.sized(most.requested)}.",
             group.holder,
-            most.bytes,
+            most.requested,
             most.count,
             (Action.KEEP_ARRAYS,),
             ("tensor.numpy()  # the GPU copy of an array is freed after the operation",),

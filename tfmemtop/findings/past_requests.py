@@ -47,7 +47,8 @@ def largest_before(
             if shape is not None and _extends(shape, known):
                 return None
             if shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape)):
-                found.append(PastRequest(tuple(known), kind.requested))
+                of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
+                found.append(PastRequest(() if of_bytes else tuple(known), kind.requested))
     return max(found, key=lambda one: one.bytes, default=None)
 
 

@@ -20,6 +20,8 @@ from tfmemtop.state.step_course import WindowCourse, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array
+COPIED = (0,)
+"""The shape that is recorded of a copy from the host, which is no result of the operation that needs it."""
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
@@ -174,6 +176,8 @@ class Attribution:
             return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
         if self._compiled and holding.window == self._window and not operation:
             return Owner(Kind.XLA, "", self._compiled, shape, holding.dtype, holding.region)
+        if shape == COPIED and kind is Kind.ACTIVATIONS:
+            kind, layer = Kind.INPUT, ""
         line, made = self._line(operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)

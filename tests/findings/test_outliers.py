@@ -1,0 +1,199 @@
+"""Why one request was too large: each rule where it just applies, and not. The pool is that of the tests of keepers."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tests import windows as w
+from tests.findings.situations import begin, effective, reading
+from tests.findings.test_exhausted import error, told
+from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, stock
+from tests.streams import GIB, MIB
+from tfmemtop import events
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.outliers import Request, outlier
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.room import no_room
+
+
+def request(
+    census: events.Census, *windows: events.Event, operation: str | None = "MatMul", names: str = "", **asked: Any
+) -> Cause | None:
+    wanted = {"asked": 64 * MIB, "shape": None, "operation": operation, "limit": GIB, "message": "", **asked}
+    anatomy = replace(told([*begin(), effective(True), reading(29.9, GIB, pool=GIB)], error()).anatomy, **wanted)
+    return outlier(Request(anatomy, stock(census, names=names), hooked(*windows), 30.0))
+
+
+def test_an_array_that_is_copied_as_a_whole() -> None:
+    census = look(arrays=[events.HostArray("x", [2048, 8192], "float32", 64 * MIB)])
+    cause = request(census, operation=None)
+    assert cause is not None and (cause.key, cause.holder, cause.bytes) == (Key.INPUT_ON_DEVICE, "x", 64 * MIB)
+    assert actions(cause) == [Action.FEED_BATCHES]
+    assert request(replace(census, tensors=None), operation="_EagerConst") == cause, "also where nobody looked"
+    assert request(census, operation=None, asked=32 * MIB) is not None, "in half of its precision"
+    assert request(census, operation=None, asked=63 * MIB) is None
+    assert any("lambda: x," in line for line in cause.code)
+    assert request(census) is None, "a product that happens to have its size"
+    small = look(arrays=[events.HostArray("x", [1024], "float32", 4096)])
+    assert request(small, operation=None, asked=4096) is None
+
+
+def test_a_copy_of_which_the_array_is_not_known() -> None:
+    cause = request(look(), operation=None, asked=512 * MIB, message="Dst tensor is not initialized.")
+    assert cause is not None and cause.key is Key.INPUT_ON_DEVICE
+    assert request(look(), operation=None, asked=511 * MIB, message="Dst tensor is not initialized.") is None
+    assert request(look(), operation=None, asked=512 * MIB) is None, "XLA may have asked for it"
+    assert request(look(), operation=None, asked=512 * MIB, device="CPU:0") == cause
+    assert request(look(), operation="_EagerConst", asked=512 * MIB) == cause
+    assert request(look(), asked=512 * MIB) is None, "an operation asks"
+    assert request(look(), operation=None, asked=512 * MIB, message="OOM when allocating tensor") is None
+
+
+def test_a_tensor_that_grows_by_copying() -> None:
+    def cause(rows: int, operation: str = "ConcatV2") -> Cause | None:
+        old = events.Variable("history", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        return request(look(variables=[old]), operation=operation, asked=64 * MIB, shape=[16384, 1024])
+
+    grown = cause(8192)
+    assert grown is not None and (grown.key, grown.holder) == (Key.GROWN_BY_COPYING, "history")
+    assert grown.keeps_growing and actions(grown) == [Action.CONCAT_ON_HOST]
+    assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
+
+
+def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
+    def cause(operation: str = "Sub", in_use: int = MIB, rows: int = 4096) -> Cause | None:
+        held = events.Variable("y", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        census = look(variables=[held])
+        return request(census, operation=operation, asked=64 * MIB, shape=[4096, 4096], in_use=in_use)
+
+    made = cause()
+    assert (
+        made is not None and made.key is Key.LIMIT_TOO_SMALL and "broadcasts its operands to [4096,4096]" in made.text
+    )
+    assert actions(made)[0] is Action.CHECK_SHAPES
+    sides = [events.Variable("", "tensors", shape, "float32", "GPU:0", 16384) for shape in ([4096], [4096, 1], [4096])]
+    known = request(look(variables=sides), operation="Sub", asked=64 * MIB, shape=[4096, 4096], in_use=MIB)
+    assert known is not None and "broadcasts [4096] and [4096,1] to [4096,4096]" in known.text
+    assert cause("MatMul") is None, "its result may be larger than its operands"
+    assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
+
+
+def test_a_sparse_or_ragged_tensor_that_is_made_dense() -> None:
+    for operation, remedy in (("SparseToDense", Action.STAY_SPARSE), ("RaggedTensorToTensor", Action.PAD_ALIKE)):
+        dense = request(look(), operation=operation, in_use=MIB)
+        assert dense is not None and dense.key is Key.LIMIT_TOO_SMALL and actions(dense)[0] is remedy
+        assert request(look(), operation=operation, in_use=65 * MIB) is None, "other memory matters more"
+
+
+def test_the_gradient_of_a_table_that_is_made_dense() -> None:
+    def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum") -> Cause | None:
+        table = events.Variable("embeddings", "variables", [rows, 1024], "float32", "GPU:0", rows * 4096)
+        return request(look(variables=[table]), names=names, asked=rows * 4096, shape=[rows, 1024])
+
+    dense = cause()
+    assert dense is not None and (dense.key, dense.holder) == (Key.DENSE_GRADIENT, "embeddings")
+    assert actions(dense) == [Action.KEEP_SPARSE]
+    assert cause(rows=8191) is None, "no table"
+    assert cause(names="embedding/Gather") is None and cause(names="UnsortedSegmentSum") is None
+
+
+def test_a_step_that_asks_for_more_than_those_before() -> None:
+    steps = w.step(rows=2048).done(t=20.0)  # 8 MiB for each activation
+
+    def cause(rows: int, census: events.Census | None = None, shape: bool = True) -> Cause | None:
+        wanted = [rows, 1024] if shape else None
+        return request(census or look(), steps, operation="Relu", asked=rows * 4096, shape=wanted)
+
+    larger = cause(3072)
+    assert larger is not None and (larger.key, larger.bytes) == (Key.STEP_LARGER, 12 * MIB)
+    assert "8.0 MiB" in larger.text and actions(larger) == [Action.BOUND_REQUEST]
+    assert cause(3071) is None
+    own = events.Variable("kernel", "variables", [3072, 1024], "float32", "GPU:0", 12 * MIB)
+    assert cause(3072, look(variables=[own])) is None, "the request is for a variable or its gradient"
+    before = events.Variable("table", "variables", [2048, 1024], "float32", "GPU:0", 8 * MIB)
+    assert cause(3072, look(variables=[before])) is None, "the request before was for another variable"
+    assert request(look(), steps, operation="Relu", asked=12 * MIB, shape=[2048, 1536]) is None, "a wider layer"
+    assert request(look(), w.step(rows=4096).done(t=20.0), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None
+    assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
+    small = w.Window(number=1)
+    small.allocate(256, "_EagerConst", shape=[0], dtype="float32")
+    assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
+
+
+def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
+    def evidence(after: str) -> str:
+        changed = [events.Changed("x", "float32[8,1024]", after, 2)]
+        functions = events.Functions(t=3.0, pid=100, functions=[events.Traced("f", 2, 2, "t.py", 12, changed=changed)])
+        steps = functions, w.step(rows=2048).done(t=20.0)
+        cause = request(look(), *steps, operation="Relu", asked=12 * MIB, shape=[3072, 1024])
+        return " ".join(cause.evidence) if cause else ""
+
+    assert "`x`" in evidence("float32[12,1024]") and "`x`" not in evidence("float32[None,1024]")
+
+
+def test_the_phase_that_asked_for_more_is_named() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB), w.step(rows=2048).done(t=20.0)]
+    asked = events.OutOfMemory(
+        t=30.0, pid=100, message="OOM", device="GPU:0", requested=48 * MIB, operation="Relu", shape=[12288, 1024]
+    )
+
+    def text(name: str, ended: float | None) -> str:
+        peaks = {"GPU:0": IN_USE}
+        phase = events.ScriptPhase(
+            t=29.0, pid=100, number=2, name=name, epoch=None, began=22.0, ended=ended, peaks=peaks
+        )
+        return told(full, phase, asked).cause.text
+
+    assert " in evaluate asked for 48.0 MiB" in text("evaluate", None) and " in evaluate" in text("evaluate", 30.1)
+    assert " in " not in text("evaluate", 29.0) and " in " not in text("fit", None)
+
+
+def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:
+    anatomy = told([*begin(), effective(True), reading(29.9, GIB, pool=GIB, limit=GIB)], error()).anatomy
+    assert no_room(anatomy).key is Key.LIMIT_TOO_SMALL
+    unknown = no_room(replace(anatomy, limit=None, card_total=None, card_free=None))
+    assert unknown.key is Key.UNKNOWN and "limit" in unknown.text
+    on_cpu = no_room(replace(anatomy, device="CPU:0", asked=None))
+    assert actions(on_cpu) == [raise_limit(GIB, on_cpu=True)]
+
+
+def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
+    def advice(census: events.Census) -> list[Remedy]:
+        empty = [*begin(), effective(True, GIB), reading(29.9, MIB, pool=2 * MIB, limit=GIB)]
+        return actions(told(empty, census, error(requested=2 * GIB, operation="OneHot")).cause)
+
+    assert advice(look()) == [Action.IN_PARTS]
+    kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
+    assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
+
+
+def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
+    def advice(code: str, census: events.Census) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        line = events.Waiting(t=20.0, pid=100, operation="AddV2", file="/a/train.py", line=9, code=code)
+        return actions(told(full, line, census, error(operation="AddV2")).cause)
+
+    assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
+    assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
+
+
+def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    window = w.Window(number=1)
+    for _ in range(2):
+        window.allocate(300 * MIB, "AddV2", shape=[300, 262144], dtype="float32")
+    own = [events.Variable(n, "tensors", [300, 262144], "float32", "GPU:0", 300 * MIB) for n in ("x_train", "flipped")]
+    cause = told(full, window.done(t=20.0), look(variables=own), error()).cause
+    assert cause.key is Key.LIMIT_TOO_SMALL and cause.mostly == "Mostly `x_train`, `flipped`."
+    other = [replace(one, name=f"error_handler.<locals>.args[{at}]") for at, one in enumerate(own)]
+    assert "args" not in told(full, window.done(t=20.0), look(variables=other), error()).cause.mostly
+
+
+def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:
+    """The look belongs to the failure only if it was made near it."""
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    assert told(full, look(group("losses", 900, 300 * MIB)), error()).cause.holder == "losses"
+    old = msgspec.structs.replace(look(group("losses", 900, 300 * MIB)), t=9.0)
+    assert not told(full, old, error()).cause.holder
