@@ -45,13 +45,16 @@ for code in sys.stdin.read().split("\\0"):
 from tfmemtop import events
 from tfmemtop.cli.parser import parse
 from tfmemtop.events.collected import LONGEST, Collected
-from tfmemtop.findings.host import host_nearly_full
+from tfmemtop.findings.judgement import findings, kinds, judged
 
 little = events.ProcessReadings(t=1, processes=[], host_used=62 * streams.GIB)
 state = streams.fold([streams.session(), little, Collected(t=2, pid=7, took_us=80), Collected(t=3, pid=7, took_us=30)])
 assert LONGEST == {7: 80}
-assert [found.said.text for found in host_nearly_full(state)] == ["2.0 GiB of the host's memory are free."]
-assert not list(host_nearly_full(streams.fold([streams.session()])))
+(found,) = findings(state)
+assert found.said.text == "2.0 GiB of the host's memory are free." and type(found) in kinds()
+assert not findings(streams.fold([streams.session()]))
+state = streams.fold([streams.session(), streams.run(), little])
+assert judged(state, findings(state), going=True)[0].key == "host_nearly_full"
 
 commands.NAMES += ("where",)
 import tfmemtop.cli.parser

@@ -23,7 +23,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         ("from tfmemtop.cli.main import main; main(['--version'])", STARTED_WITHOUT),
         ("from tfmemtop.cli.main import main; main(['--once'])", ("textual", "rich")),
         # before the script starts
-        ("import tfmemtop.cli.live", ("textual", "rich", "asyncio", "tfmemtop.findings.rules", "tfmemtop.state")),
+        ("import tfmemtop.cli.live", ("textual", "rich", "asyncio", "tfmemtop.findings.judgement", "tfmemtop.state")),
         (
             "import tfmemtop.engine.main, tfmemtop.engine.record",
             ("textual", "rich", "tensorflow", "tfmemtop.engine.metrics"),

@@ -16,6 +16,7 @@ from tfmemtop.events import Damage, Fault, HookPart, NoticeKind, Unbuildable
 from tfmemtop.events.base import FORMAT, event_types
 from tfmemtop.events.unstarted import Why
 from tfmemtop.findings.cause import Key as Cause
+from tfmemtop.findings.judgement import kinds
 from tfmemtop.ui.keys import KEYS, Key
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +48,11 @@ def test_a_page_is_short(name: str) -> None:
 
 
 def test_the_page_of_findings_has_each_cause_that_a_rule_states() -> None:
-    rules = "".join(path.read_text() for path in (ROOT / "tfmemtop" / "findings").glob("*.py"))
+    rules = "".join(path.read_text() for path in (ROOT / "tfmemtop" / "findings").rglob("*.py"))
     told = {name for cells in rows(PAGES["findings"]) for name in quoted(cells[0])}
-    stated = {cause.value for cause in Cause if f"Key.{cause.name}" in rules}
+    stated = {cause.value for cause in Cause if f"Key.{cause.name}" in rules} | {
+        str(kind.key) for kind in kinds() if kind.key
+    }
     assert stated <= told
     causes = {name for page in ("leak", "batch") for cells in rows(PAGES[page])[1:] for name in quoted(cells[-1])}
     assert causes <= stated

@@ -13,7 +13,7 @@ from tfmemtop import events
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.windows import FindingWindows
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.findings.leaks import WindowWishes
+from tfmemtop.findings.rules.leaks import WindowWishes
 
 
 async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from tfmemtop.events import (
     Process,
     RunEnd,
 )
-from tfmemtop.findings.notices import remedy_text, say
+from tfmemtop.findings.rules.notices import remedy_text, say
 
 SPEAK = """
 import json, os, socket, sys

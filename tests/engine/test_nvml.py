@@ -10,7 +10,7 @@ import pytest
 from tests.nvml_tables import GIB, MIB, NOT_SUPPORTED, TABLES, Table, card, memory, play, row, sample
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.events import DeviceProcess, Traffic
-from tfmemtop.findings.notices import say_kind
+from tfmemtop.findings.rules.notices import say_kind
 
 
 def failing(code: int) -> Callable[..., Any]:

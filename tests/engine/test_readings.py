@@ -21,7 +21,7 @@ from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.readings import PACE_S, Readings
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import DeviceReading, Event, Initialised, Notice, SharesMissing
-from tfmemtop.findings.notices import say
+from tfmemtop.findings.rules.notices import say
 
 Watch = Callable[..., tuple[Stream, "asyncio.Queue[DeviceReading]"]]
 

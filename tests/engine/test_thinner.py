@@ -12,7 +12,7 @@ from tfmemtop import events as ev
 from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events.recording import RecordingError, Trouble, Writer
-from tfmemtop.findings.notices import say
+from tfmemtop.findings.rules.notices import say
 
 MIB = 2**20
 

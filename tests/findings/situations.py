@@ -8,10 +8,10 @@ import msgspec
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.finding import DeviceFinding
+from tfmemtop.findings.finding import DeviceFinding, Finding
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Remedy
-from tfmemtop.findings.rules import Finding, findings
 from tfmemtop.settings import Settings
 
 F = TypeVar("F", bound=Finding)

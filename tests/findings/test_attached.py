@@ -6,13 +6,13 @@ import pytest
 from tests import streams as s
 from tfmemtop import events
 from tfmemtop.events import OutsideState
-from tfmemtop.findings.attached import ReadFromOutside, say_state
-from tfmemtop.findings.devices import NoGpuSeen
-from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.outside import HeldBeside
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.rules.attached import ReadFromOutside, say_state
+from tfmemtop.findings.rules.devices import NoGpuSeen
+from tfmemtop.findings.rules.ending import RunEnded
+from tfmemtop.findings.rules.outside import HeldBeside
 from tfmemtop.state import State, apply
 from tfmemtop.state.outcome import outcome
 from tfmemtop.state.waiting import Stage, waiting

@@ -22,16 +22,16 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.busy import FullButIdle, ReservedUnused
-from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.others import OthersHoldCard
-from tfmemtop.findings.outside import OutsidePool
-from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.settings import CallRefused, GrowthDropped, GrowthOverridden
+from tfmemtop.findings.rules.busy import FullButIdle, ReservedUnused
+from tfmemtop.findings.rules.devices import LimitsBeyondCard, NoGpuSeen
+from tfmemtop.findings.rules.leaks import Leak
+from tfmemtop.findings.rules.others import OthersHoldCard
+from tfmemtop.findings.rules.outside import OutsidePool
+from tfmemtop.findings.rules.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.rules.retracing import Retraced
+from tfmemtop.findings.rules.settings import CallRefused, GrowthDropped, GrowthOverridden
 from tfmemtop.placement import Placement
 
 

@@ -11,10 +11,10 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.findings.room import no_room
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy

@@ -2,13 +2,9 @@
 
 import signal
 from collections.abc import Hashable
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import TypeVar
 
 import pytest
 
-import tfmemtop.findings
 from tests import streams as s
 from tests.findings.situations import (
     HEALTHY,
@@ -24,30 +20,20 @@ from tfmemtop import events
 from tfmemtop.events import StoppingPhase, recording
 from tfmemtop.events.runs import Ending, Way, how_ended
 from tfmemtop.findings.cause import LONGEST, Key, shortened
-from tfmemtop.findings.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.finding import Finding, Group, RuleFailed, Severity
-from tfmemtop.findings.judgement import judged
+from tfmemtop.findings.judgement import findings, judged, kinds
 from tfmemtop.findings.names import Place
-from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.out_of_memory import AllocationFailed
-from tfmemtop.findings.pool import TightLimit
 from tfmemtop.findings.remedy import Action, raise_limit
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.rules.ending import MemoryReleasing, RunEnded, ending
+from tfmemtop.findings.rules.notices import Noticed
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed
+from tfmemtop.findings.rules.pool import TightLimit
 from tfmemtop.state import State, apply
-
-T = TypeVar("T")
-
-
-def kinds(base: type[T]) -> set[type[T]]:
-    """Return all classes in the rules that are derived from *base* and stand for a kind of their own."""
-    modules = [import_module(f"tfmemtop.findings.{found.name}") for found in iter_modules(tfmemtop.findings.__path__)]
-    classes = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
-    return {kind for kind in classes - {base} if issubclass(kind, base) and not kind.__subclasses__()}
 
 
 def test_every_kind_of_finding_has_words() -> None:
-    assert len(kinds(Finding)) > 25
-    assert not [kind.__name__ for kind in kinds(Finding) if kind.said is Finding.said]
+    assert len(kinds()) > 25
+    assert not [kind.__name__ for kind in kinds() if kind.said is Finding.said]
 
 
 @pytest.mark.fails_on_purpose

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.streams import GIB, MIB
-from tfmemtop.findings.framework_memory import FrameworkExhausted, parse_framework_exhausted
+from tfmemtop.findings.rules.framework_memory import FrameworkExhausted, parse_framework_exhausted
 from tfmemtop.frameworks import FrameworkName
 
 TORCH = (

@@ -9,13 +9,12 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.framework_memory import FrameworkFailed
-from tfmemtop.findings.frameworks import CardShared, JaxPreallocated, OtherPools
-from tfmemtop.findings.judgement import Judged, judged
+from tfmemtop.findings.judgement import Judged, findings, judged
 from tfmemtop.findings.missing import no_map, no_window
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.rules.framework_memory import FrameworkFailed
+from tfmemtop.findings.rules.frameworks import CardShared, JaxPreallocated, OtherPools
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.reports.answers import answers
 from tfmemtop.reports.why import page

@@ -17,15 +17,15 @@ from tfmemtop import events
 from tfmemtop.events import recording
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.host_growth import HostGrowth
-from tfmemtop.findings.leaks import Leak, WindowWishes
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.names import tensor_text
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import RunReview, review, verdict, weighed
 from tfmemtop.findings.rising import may_rise, merged, retained, rises
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.rules.host_growth import HostGrowth
+from tfmemtop.findings.rules.leaks import Leak, WindowWishes
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.state.trend import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"

@@ -34,10 +34,10 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.findings.attached import say_state
 from tfmemtop.findings.missing import refusal_text
-from tfmemtop.findings.notices import Noticed, say
 from tfmemtop.findings.probe import probe_remedy, probe_text
+from tfmemtop.findings.rules.attached import say_state
+from tfmemtop.findings.rules.notices import Noticed, say
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.help import topic
 from tfmemtop.limits import HostOwner, TooMuch, Whole

@@ -21,15 +21,15 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.busy import FullButIdle
-from tfmemtop.findings.devices import LimitsBeyondCard, NoGpuSeen
 from tfmemtop.findings.finding import Severity
-from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.names import Place
-from tfmemtop.findings.others import Holder, OthersHoldCard, TwoReserveCard
-from tfmemtop.findings.outside import HeldBeside, OutsidePool
-from tfmemtop.findings.pool import CachedButIdle, TightLimit, WholeCard
 from tfmemtop.findings.remedy import Action, raise_limit
+from tfmemtop.findings.rules.busy import FullButIdle
+from tfmemtop.findings.rules.devices import LimitsBeyondCard, NoGpuSeen
+from tfmemtop.findings.rules.leaks import Leak
+from tfmemtop.findings.rules.others import Holder, OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.rules.outside import HeldBeside, OutsidePool
+from tfmemtop.findings.rules.pool import CachedButIdle, TightLimit, WholeCard
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import NO_LIBRARIES
 from tfmemtop.workload import Workload

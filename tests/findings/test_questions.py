@@ -18,9 +18,9 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import recording
-from tfmemtop.findings.pool import CachedButIdle, WholeCard
 from tfmemtop.findings.review import RunReview, review
-from tfmemtop.findings.settings import AskedTooLate
+from tfmemtop.findings.rules.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.rules.settings import AskedTooLate
 from tfmemtop.reports.answers import CommonQuestion as Question
 from tfmemtop.reports.answers import answers
 from tfmemtop.reports.why import found_groups, heading, pasted

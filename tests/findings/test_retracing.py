@@ -16,8 +16,8 @@ from tfmemtop.experiments.session.source import Batch
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import Callsite
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.xla import Nameless, ReportMissing
+from tfmemtop.findings.rules.retracing import Retraced
+from tfmemtop.findings.rules.xla import Nameless, ReportMissing
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 

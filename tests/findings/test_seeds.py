@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from tfmemtop.events import recording
-from tfmemtop.findings.busy import FullButIdle
-from tfmemtop.findings.devices import LimitsBeyondCard
-from tfmemtop.findings.ending import RunEnded
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import Judged
-from tfmemtop.findings.others import OthersHoldCard, TwoReserveCard
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.outside import OutsidePool
-from tfmemtop.findings.pool import CachedButIdle, WholeCard
-from tfmemtop.findings.retracing import Retraced
 from tfmemtop.findings.review import RunReview, review
-from tfmemtop.findings.settings import (
+from tfmemtop.findings.rules.busy import FullButIdle
+from tfmemtop.findings.rules.devices import LimitsBeyondCard
+from tfmemtop.findings.rules.ending import RunEnded
+from tfmemtop.findings.rules.others import OthersHoldCard, TwoReserveCard
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.rules.outside import OutsidePool
+from tfmemtop.findings.rules.pool import CachedButIdle, WholeCard
+from tfmemtop.findings.rules.retracing import Retraced
+from tfmemtop.findings.rules.settings import (
     AskedTooLate,
     CallRefused,
     GrowthDropped,

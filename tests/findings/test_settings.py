@@ -17,7 +17,7 @@ from tfmemtop import events
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import Callsite
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.settings import (
+from tfmemtop.findings.rules.settings import (
     AskedTooLate,
     CallRefused,
     GrowthDiffers,

@@ -11,7 +11,7 @@ from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.events import recording
 from tfmemtop.findings.review import RunReview, review
-from tfmemtop.findings.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
+from tfmemtop.findings.rules.settings import AskedTooLate, GrowthDiffers, GrowthWordIgnored
 
 # These scripts end sooner than a first build of the probe.
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]

@@ -11,8 +11,8 @@ from tests.gpu.recorded import record
 from tests.starting import Start, ended
 from tfmemtop import events
 from tfmemtop.events import recording
-from tfmemtop.findings.frameworks import CardShared
 from tfmemtop.findings.review import review
+from tfmemtop.findings.rules.frameworks import CardShared
 from tfmemtop.frameworks import FrameworkName
 
 pytestmark = pytest.mark.gpu

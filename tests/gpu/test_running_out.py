@@ -10,8 +10,8 @@ from tests.gpu.recorded import kept, record
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.review import RunReview, review
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
 

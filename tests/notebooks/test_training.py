@@ -11,8 +11,8 @@ from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
 from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.engine.stream.kept_sessions import place_for
-from tfmemtop.findings.retracing import Retraced
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings
+from tfmemtop.findings.rules.retracing import Retraced
 from tfmemtop.state import State
 
 pytestmark = pytest.mark.tensorflow

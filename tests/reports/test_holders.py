@@ -14,8 +14,8 @@ from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.events import Closed, Holders, Opened, recording
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.out_of_memory import AllocationFailed
 from tfmemtop.findings.review import RunReview, review, verdict
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed
 from tfmemtop.reports.holders import table
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page

@@ -13,7 +13,7 @@ from tests import windows as w
 from tfmemtop.cli import main as cli
 from tfmemtop.events import Event, Holders, Holding, RunEnd
 from tfmemtop.events.allocations import FOREVER, MOST_EVENTS, WindowAllocations, pack
-from tfmemtop.findings.xla import nameless
+from tfmemtop.findings.rules.xla import nameless
 from tfmemtop.state.growing import growing
 from tfmemtop.state.holder_views import at_us, course_slices, happened
 from tfmemtop.state.holders import By, course, standing

@@ -9,8 +9,8 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.engine.metrics.families import families
 from tfmemtop.events import recording
-from tfmemtop.findings.frameworks import OtherPools
 from tfmemtop.findings.review import review
+from tfmemtop.findings.rules.frameworks import OtherPools
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.account import account as account_lines
 from tfmemtop.reports.shared.data import PagePlace

@@ -12,10 +12,11 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import source_of
 from tests.ui.shown import app, drawn, rows, text_of
 from tfmemtop import events
-from tfmemtop.findings.pool import WholeCard
+from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.rules import Finding, findings
-from tfmemtop.findings.settings import AskedTooLate
+from tfmemtop.findings.rules.pool import WholeCard
+from tfmemtop.findings.rules.settings import AskedTooLate
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import width_of

@@ -6,7 +6,7 @@ from textual.screen import Screen
 
 from tests.ui.recorded import Recorded
 from tfmemtop.events import Event
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings
 from tfmemtop.options import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel

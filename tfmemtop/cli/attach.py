@@ -30,7 +30,7 @@ from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import OutsideState
-from tfmemtop.findings.attached import say_outside
+from tfmemtop.findings.rules.attached import say_outside
 from tfmemtop.settings import INTERVAL_S
 from tfmemtop.units import format_duration
 

@@ -23,8 +23,7 @@ from tfmemtop.cli.parser import BaseArguments, argument
 from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.findings.cause import shortened
-from tfmemtop.findings.judgement import judged
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.reports.comparison_text import Difference, changed, differences, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
 from tfmemtop.reports.ranks import to_json as ranks_to_json

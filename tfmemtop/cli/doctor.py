@@ -31,7 +31,7 @@ from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import HookAbsence, Level, NoticeKind, Unbuildable
-from tfmemtop.findings.notices import reason_text, say_kind
+from tfmemtop.findings.rules.notices import reason_text, say_kind
 from tfmemtop.probe.build import find_compiler, is_cached, lack_of_addresses
 from tfmemtop.safe import safe
 from tfmemtop.units import counted

@@ -182,7 +182,7 @@ def ask_machine() -> Machine:
 
 
 def _said(trouble: "DriverTrouble") -> str:
-    from tfmemtop.findings.notices import say_kind  # imported only if needed, because it takes a while to load
+    from tfmemtop.findings.rules.notices import say_kind  # imported only if needed, because it takes a while to load
 
     return say_kind(trouble.kind, trouble.detail, trouble.about).text
 

@@ -15,7 +15,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, JSON
 from tfmemtop.cli.output import note, print_json, print_lines
 from tfmemtop.cli.parser import BaseArguments, switch
 from tfmemtop.cli.sessions import newest_sessions
-from tfmemtop.findings.ending import RUNNING, ended
+from tfmemtop.findings.rules.ending import RUNNING, ended
 from tfmemtop.placement import Placement, rank_of
 from tfmemtop.safe import safe
 from tfmemtop.state.outcome import SessionFigures

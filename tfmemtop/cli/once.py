@@ -32,8 +32,8 @@ from tfmemtop.events import (
     ProcessReadings,
     encode,
 )
-from tfmemtop.findings.attached import FROM_OUTSIDE
-from tfmemtop.findings.notices import say_kind
+from tfmemtop.findings.rules.attached import FROM_OUTSIDE
+from tfmemtop.findings.rules.notices import say_kind
 from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short

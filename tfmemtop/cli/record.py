@@ -31,8 +31,8 @@ from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import describe, no_summary
-from tfmemtop.findings.ending import ending
-from tfmemtop.findings.notices import say as notice_text
+from tfmemtop.findings.rules.ending import ending
+from tfmemtop.findings.rules.notices import say as notice_text
 from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import of_rank, placement

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from tfmemtop.findings.busy import FULL_SHARE
+from tfmemtop.findings.rules.busy import FULL_SHARE
 from tfmemtop.safe import safe
 
 TIMEOUT_S = 10.0

@@ -20,7 +20,9 @@ RISES_FIRST = len("Memory keeps rising: ")
 
 
 class Key(str, Enum):
-    """The kinds of causes. The values are those of ``why --json``."""
+    """Keys of causes, those of ``why --json``. A kind of finding may have a key of its own that is not here."""
+
+    __str__ = str.__str__
 
     NONE = "none"  # memory was no trouble
     NOT_MEMORY = "not_memory"  # the run failed for another reason
@@ -57,7 +59,7 @@ class Cause(msgspec.Struct, frozen=True):
     long.
     """
 
-    key: Key
+    key: str
     text: str
     holder: str = ""
     bytes: int | None = None

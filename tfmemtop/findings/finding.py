@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.failure import describe
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause
 from tfmemtop.findings.names import Place, gpus
 from tfmemtop.findings.remedy import Remedy
 
@@ -50,12 +50,13 @@ class Said(msgspec.Struct, frozen=True):
 class Finding(msgspec.Struct, frozen=True):
     """The base of all kinds. Each kind has a severity and remedies, which may depend on its figures.
 
-    ``key`` is the cause that the kind stands for in a verdict; ``None`` if it is none.
+    ``key`` is that of the cause that the kind stands for in a verdict: one of :class:`Key`, or the kind's own; ``None``
+    if it is no cause.
     ``aside`` is true for kinds that a report on a whole run leaves out, ``fatal`` for those that explain why a run
     failed.
     """
 
-    key: ClassVar[Key | None] = None
+    key: ClassVar[str | None] = None
     aside: ClassVar[bool] = False
     fatal: ClassVar[bool] = False
 

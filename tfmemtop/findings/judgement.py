@@ -1,4 +1,4 @@
-"""The one cause that a run is judged by: of what was found, or that nothing is wrong. Pure.
+"""All findings that hold, and the one cause that a run is judged by: of these, or that nothing is wrong. Pure.
 
 The order is: a failed allocation; another end; memory that rises; what else was found; nothing.
 """
@@ -11,18 +11,20 @@ from msgspec.structs import replace
 from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
-from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
-from tfmemtop.findings.framework_memory import FrameworkFailed
-from tfmemtop.findings.frameworks import OtherPools
-from tfmemtop.findings.leaks import Leak
 from tfmemtop.findings.names import spot
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.pool import TightLimit
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import follow_rule, rules
+from tfmemtop.findings.rules.ending import ended
+from tfmemtop.findings.rules.framework_memory import FrameworkFailed
+from tfmemtop.findings.rules.frameworks import OtherPools
+from tfmemtop.findings.rules.leaks import Leak
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.rules.pool import TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.frameworks import without_tensorflow
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.units import format_bytes, spoken
 
@@ -47,6 +49,19 @@ class Judged(CauseFinding, frozen=True):
     @property
     def severity(self) -> Severity:
         return Severity.INFO if self.cause.key is Key.NONE else Severity.WARNING
+
+
+@once_per_revision
+def findings(state: State) -> list[Finding]:
+    """Return all findings that hold now, most serious first. Those of one severity are in the order of the rules."""
+    found = [finding for rule in rules() for finding in follow_rule(rule, state)]
+    return sorted([*judged_at_the_end(state, found), *found], key=lambda finding: finding.severity)
+
+
+def kinds(base: type[Finding] = Finding) -> list[type[Finding]]:
+    """Return all kinds of findings that are derived from *base*."""
+    rules()  # loads their classes
+    return [kind for one in base.__subclasses__() for kind in kinds(one) or [one]]
 
 
 def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Cause, Finding | None]:

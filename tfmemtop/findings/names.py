@@ -16,6 +16,11 @@ from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, counted, format_bytes
 
 
+def key_of(kind: type) -> str:
+    """Return the name of a class as a key: ``whole_card`` for ``WholeCard``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
 class Callsite(msgspec.Struct, frozen=True):
     """A line of the script; ``file`` is empty where it is not known. ``code`` is the text of the line, if known."""
 

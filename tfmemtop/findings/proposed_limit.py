@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tfmemtop.events.device_names import is_cpu, is_gpu
-from tfmemtop.findings.leaks import leaks
-from tfmemtop.findings.out_of_memory import failures
+from tfmemtop.findings.rules.leaks import leaks
+from tfmemtop.findings.rules.out_of_memory import failures
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind
 from tfmemtop.limits import Basis, DeviceLimit, SuggestedLimit, typed, whole_mib, with_margin, with_room
 from tfmemtop.settings import Growth, Settings

@@ -9,13 +9,12 @@ from tfmemtop import events
 from tfmemtop.events.device_names import is_gpu
 from tfmemtop.findings.cause import Cause, shortened
 from tfmemtop.findings.finding import Finding
-from tfmemtop.findings.host_growth import HostGrowth
-from tfmemtop.findings.judgement import judged
-from tfmemtop.findings.leaks import Leak
-from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.pool import TightLimit
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings, judged
+from tfmemtop.findings.rules.host_growth import HostGrowth
+from tfmemtop.findings.rules.leaks import Leak
+from tfmemtop.findings.rules.notices import Noticed
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.rules.pool import TightLimit
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts

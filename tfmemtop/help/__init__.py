@@ -55,7 +55,13 @@ def topic(name: str) -> str:
     """
     if name not in _NAMES:
         raise KeyError(name)
-    return (_FOLDER / f"{name}.md").read_text("utf-8")
+    text = (_FOLDER / f"{name}.md").read_text("utf-8")
+    if name == "metrics":
+        from tfmemtop.findings.judgement import kinds  # imported only here, because it takes a while to load
+        from tfmemtop.findings.names import key_of
+
+        text = text.replace("{keys}", ", ".join(f"`{key}`" for key in sorted(map(key_of, kinds())) if key != "noticed"))
+    return text
 
 
 def summary(name: str) -> str:

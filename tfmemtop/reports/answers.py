@@ -10,9 +10,7 @@ from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.judgement import peaks_of_processes
-from tfmemtop.findings.leaks import leaks
 from tfmemtop.findings.names import alike_gpus, call_text, callsite, devices_made_at, gpus, line_of, line_with_code
-from tfmemtop.findings.pool import WHOLE_CARD
 from tfmemtop.findings.proposed_limit import (
     code,
     found_no_room,
@@ -24,6 +22,8 @@ from tfmemtop.findings.proposed_limit import (
 )
 from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.room import BESIDE_POOLS
+from tfmemtop.findings.rules.leaks import leaks
+from tfmemtop.findings.rules.pool import WHOLE_CARD
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
 from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
 from tfmemtop.state.account import Account

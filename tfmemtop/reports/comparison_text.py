@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from tfmemtop.findings.ending import ended
 from tfmemtop.findings.holders import holder
 from tfmemtop.findings.names import tensor_text
+from tfmemtop.findings.rules.ending import ended
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind

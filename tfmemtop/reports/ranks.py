@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import fields, replace
 
-from tfmemtop.findings.ending import ending
+from tfmemtop.findings.names import key_of
 from tfmemtop.findings.ranks import (
     Differs,
     Ended,
@@ -23,10 +23,10 @@ from tfmemtop.findings.ranks import (
     differences,
     missing,
 )
+from tfmemtop.findings.rules.ending import ending
 from tfmemtop.reports import settings
 from tfmemtop.reports.comparison_text import how_it_ended
 from tfmemtop.reports.settings import in_effect
-from tfmemtop.reports.why import key
 from tfmemtop.safe import safe
 from tfmemtop.state.effective_settings import EffectiveSettings
 from tfmemtop.state.overlay import Measure
@@ -275,7 +275,7 @@ def _rank(rank: Rank) -> dict[str, Any]:
 
 def _difference(one: Differs, laid: Laid) -> dict[str, Any]:
     told = {field.name: _value(getattr(one, field.name)) for field in fields(one)}
-    return {"kind": key(type(one).__name__), "rank": one.rank, "number": laid.ranks[one.rank].number} | told
+    return {"kind": key_of(type(one)), "rank": one.rank, "number": laid.ranks[one.rank].number} | told
 
 
 def _value(value: object) -> object:

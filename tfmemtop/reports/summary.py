@@ -4,12 +4,13 @@ import shlex
 from collections.abc import Iterable
 
 from tfmemtop.events import Event, NoticeKind
-from tfmemtop.findings.ending import UNSEEN, RunEnded, ended, ending
 from tfmemtop.findings.finding import Finding, Severity
-from tfmemtop.findings.notices import Noticed
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.review import review, verdict
-from tfmemtop.findings.rules import findings, follow_rule
-from tfmemtop.findings.settings import SETTINGS_RULES
+from tfmemtop.findings.rules import follow_rule
+from tfmemtop.findings.rules.ending import UNSEEN, RunEnded, ended, ending
+from tfmemtop.findings.rules.notices import Noticed
+from tfmemtop.findings.rules.settings import SETTINGS_RULES
 from tfmemtop.reports import settings
 from tfmemtop.state import State
 from tfmemtop.state.effective_settings import effective_settings

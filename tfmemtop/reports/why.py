@@ -1,20 +1,19 @@
 """The report that explains a recorded run: as text, with the most important first, and as JSON."""
 
-import re
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tfmemtop.findings.attached import NOT_KNOWN
 from tfmemtop.findings.cause import Cause
-from tfmemtop.findings.ending import ended
 from tfmemtop.findings.finding import Group, alike, group_text
 from tfmemtop.findings.holders import windowless_text
-from tfmemtop.findings.names import alike_gpus, gpus
+from tfmemtop.findings.names import alike_gpus, gpus, key_of
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.review import WIDTH, RunReview, verdict, weighed
+from tfmemtop.findings.rules.attached import NOT_KNOWN
+from tfmemtop.findings.rules.ending import ended
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.placement import where
 from tfmemtop.reports.answers import answers, arising
@@ -151,7 +150,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
         "run": run.run,
         "placement": seen.state.session.placement if seen.state.session else None,
         "verdict": {
-            "cause": found.key.value,
+            "cause": str(found.key),
             "holder": found.holder or None,
             "bytes": found.bytes,
             "count": found.count,
@@ -160,7 +159,7 @@ def to_json(seen: RunReview) -> dict[str, Any]:
         },
         "findings": [
             {
-                "key": key(type(held.finding).__name__),
+                "key": key_of(type(held.finding)),
                 "severity": held.finding.severity.name.lower(),
                 "text": held.finding.said.text,
             }
@@ -179,11 +178,6 @@ def _limit(suggested: SuggestedLimit | None) -> dict[str, Any] | None:
     if suggested is None:
         return None
     return {"bytes": suggested.size, "growth": suggested.growth, "basis": suggested.basis.value}
-
-
-def key(name: str) -> str:
-    """Return a class's name with underscores: ``whole_card`` for ``WholeCard``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def pasted(words: Iterable[str], width: int) -> list[str]:

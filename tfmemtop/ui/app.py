@@ -22,7 +22,7 @@ from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings import holders as words
-from tfmemtop.findings.ending import ending
+from tfmemtop.findings.rules.ending import ending
 from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
 from tfmemtop.state import State

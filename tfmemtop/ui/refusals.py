@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.findings.attached import READ_ONLY
+from tfmemtop.findings.rules.attached import READ_ONLY
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 
 NOT_RECOGNISED = (

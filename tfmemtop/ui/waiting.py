@@ -1,8 +1,8 @@
 """The text about what the newest run waits for before its memory can be shown, and why there is none to show. Pure."""
 
 from tfmemtop.events import Notice, NoticeKind
-from tfmemtop.findings.attached import FROM_OUTSIDE, reading_sentence
-from tfmemtop.findings.notices import reason_text
+from tfmemtop.findings.rules.attached import FROM_OUTSIDE, reading_sentence
+from tfmemtop.findings.rules.notices import reason_text
 from tfmemtop.state.waiting import Stage, Waiting
 from tfmemtop.units import spoken
 

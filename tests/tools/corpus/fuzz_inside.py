@@ -18,7 +18,7 @@ from tests.tools.corpus.shapes import bend, damage, encode, sample
 from tfmemtop.cli.main import main
 from tfmemtop.events import event_types
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State, apply
 
 HANG_S = 2.0

@@ -9,8 +9,9 @@ from tfmemtop.engine.metrics.files import session_labels
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.device_names import is_pinned
 from tfmemtop.findings.finding import DeviceFinding, Finding
-from tfmemtop.findings.notices import Noticed
-from tfmemtop.findings.rules import findings
+from tfmemtop.findings.judgement import findings
+from tfmemtop.findings.names import key_of
+from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.allocator_rows import AllocatorRow, allocators
@@ -257,23 +258,18 @@ def _findings(made: _Families, state: State) -> None:
     for finding in findings(state):
         place = finding.place if isinstance(finding, DeviceFinding) else None
         uuid, device = (_uuid(state, place.gpu), place.device or "") if place else ("", "")
-        one = key_of(finding), finding.severity.name.lower(), uuid, device
+        one = finding_key(finding), finding.severity.name.lower(), uuid, device
         counts[one] = counts.get(one, 0) + 1
     for (key, severity, uuid, device), count in counts.items():
         made.add("finding", count, key=key, severity=severity, uuid=uuid, device=device)
 
 
-def key_of(finding: Finding) -> str:
+def finding_key(finding: Finding) -> str:
     """Return the name of the finding's kind, such as ``tight_limit``; for a notice, such as ``notice_gpu_lost``."""
     if isinstance(finding, Noticed):
         kind = finding.notice.kind
         return f"notice_{kind.value}" if kind else "notice"
-    return snake(type(finding).__name__)
-
-
-def snake(name: str) -> str:
-    """Return ``TightLimit`` as ``tight_limit``."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+    return key_of(type(finding))
 
 
 def _uuid(state: State, index: int | None) -> str:

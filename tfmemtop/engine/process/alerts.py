@@ -143,7 +143,7 @@ def _of_session(events: list[Event], record: str | None, *, whole: bool) -> dict
         OUTPUT=session.output_path if session else None,
         RECORDING=record or kept_recordings().get(session.id if session else ""),
         VERDICT=found.text if found else None,
-        CAUSE=found.key.value if found else None,
+        CAUSE=str(found.key) if found else None,
     )
 
 

@@ -40,7 +40,7 @@ from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import damage_of
 
 if TYPE_CHECKING:
-    from tfmemtop.findings.leaks import WindowWishes
+    from tfmemtop.findings.rules.leaks import WindowWishes
 
 
 LINES_ASKED = 64
@@ -274,7 +274,7 @@ class FindingWindows(Source):
 
     def _wanted(self, events: list[Event]) -> list[int]:
         if self._wishes is None:
-            from tfmemtop.findings.leaks import WindowWishes  # imported here, as most sessions do not need it
+            from tfmemtop.findings.rules.leaks import WindowWishes  # imported here, as most sessions do not need it
 
             self._wishes = WindowWishes()
         return self._wishes.due(events)

@@ -8,8 +8,8 @@ from tfmemtop.experiments.fit.largest import LargestSearch, Wanted
 from tfmemtop.experiments.fit.search import LimitSearch, Search
 from tfmemtop.experiments.fit.tries import Trial, Tried
 from tfmemtop.experiments.fit.watch import Goal
-from tfmemtop.findings.notices import reason_text
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
+from tfmemtop.findings.rules.notices import reason_text
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.units import MIB, UNKNOWN, aligned, counted, format_bytes, sentence
 

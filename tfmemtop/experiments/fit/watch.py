@@ -22,7 +22,7 @@ from tfmemtop.events import (
     StoppingPhase,
 )
 from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
-from tfmemtop.findings.ending import ending
+from tfmemtop.findings.rules.ending import ending
 from tfmemtop.series import Series, earlier
 from tfmemtop.units import MIB, format_bytes
 

@@ -118,7 +118,9 @@ def _facts(state: State, run: RunState, hooked: dict[int, Hooked], settings: str
 
 
 def _verdict(seen: RunReview, run: RunState, cause: Cause) -> PageVerdict:
-    severity = {Key.NONE: "good", Key.NOT_MEMORY: "info"}.get(cause.key, "fatal" if run.failed else "warning")
+    severity = "fatal" if run.failed else "warning"
+    if cause.key in (Key.NONE, Key.NOT_MEMORY):
+        severity = "good" if cause.key is Key.NONE else "info"
     if cause.key is Key.OTHER_FRAMEWORK and all(held.finding.severity is Severity.INFO for held in weighed(seen)):
         severity = "good"  # the frameworks only share the card
     return PageVerdict(

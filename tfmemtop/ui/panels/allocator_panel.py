@@ -7,9 +7,9 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.findings import holders as holder_texts
-from tfmemtop.findings.attached import FROM_OUTSIDE
 from tfmemtop.findings.missing import not_readable, refusal_text
 from tfmemtop.findings.names import call_text, spot
+from tfmemtop.findings.rules.attached import FROM_OUTSIDE
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.allocator_rows import AllocatorRow, allocators

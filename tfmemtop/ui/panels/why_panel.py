@@ -8,8 +8,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.findings.finding import Group, Severity, grouped, say_group
+from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.remedy import Remedy, offered
-from tfmemtop.findings.rules import findings
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, Panel, cut, width_of

@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.findings import attached as outside_words
 from tfmemtop.findings.names import call_text, settled_text, spot
-from tfmemtop.findings.notices import reason_text, remedy_text
+from tfmemtop.findings.rules import attached as outside_words
+from tfmemtop.findings.rules.notices import reason_text, remedy_text
 from tfmemtop.reports import account as words
 from tfmemtop.reports.account import heading, others_say, why_they_differ
 from tfmemtop.safe import safe

@@ -7,7 +7,8 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 
-from tfmemtop.findings.rules import Finding, findings
+from tfmemtop.findings.finding import Finding
+from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs

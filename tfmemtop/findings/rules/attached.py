@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from tfmemtop.events import Damage, Outside, OutsideState
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
-from tfmemtop.findings.notices import TextAndRemedy
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.notices import TextAndRemedy
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 
@@ -147,6 +148,7 @@ class ReadFromOutside(Finding, frozen=True):
 _OVER = (OutsideState.GONE, OutsideState.LEFT)
 
 
+@rule(80)
 def read_from_outside(state: State) -> Iterator[ReadFromOutside]:
     """Find the processes of the newest run that are read from outside, or that ended with children still running."""
     for pid, process in state.processes.items():

@@ -9,9 +9,10 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Callsite, Place, devices_made_at, line_with_code, place_name
-from tfmemtop.findings.outside import BEYOND_USUAL
-from tfmemtop.findings.pool import WHOLE_CARD, held_by_pool, takes_everything
 from tfmemtop.findings.remedy import BEHIND_THE_IMPORT, Action, Remedy
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.outside import BEYOND_USUAL
+from tfmemtop.findings.rules.pool import WHOLE_CARD, held_by_pool, takes_everything
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.frameworks import JAX_ALLOCATOR, JAX_FRACTION, NEW_JAX_FRACTION, PREALLOCATE, FrameworkName
 from tfmemtop.state import State
@@ -160,6 +161,7 @@ class OtherPools(DeviceFinding, frozen=True):
         )
 
 
+@rule(170)
 def card_shared(state: State) -> Iterator[CardShared | OtherPools]:
     """Find cards on which several frameworks of the run are, if one has reserved it or others hold much."""
     for index, those in takers(state).items():
@@ -209,6 +211,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
         )
 
 
+@rule(210)
 def jax_preallocated(state: State) -> Iterator[JaxPreallocated]:
     """Find cards of which JAX has preallocated much."""
     chosen = state.run is not None and state.run.settings.growth == "on"

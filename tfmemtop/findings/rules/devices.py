@@ -9,6 +9,7 @@ from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import BESIDE_POOLS
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
@@ -74,6 +75,7 @@ class NoGpuSeen(Finding, frozen=True):
         }.get(self.complaint or "", ", though the driver has a GPU")
 
 
+@rule(60)
 def no_gpu_seen(state: State) -> Iterator[NoGpuSeen]:
     """Find a process where TensorFlow has no GPU though the driver has one, and no setting or call requested that."""
     run = state.run
@@ -142,6 +144,7 @@ class LimitsBeyondCard(DeviceFinding, frozen=True):
         )
 
 
+@rule(250)
 def logical_devices_beyond_card(state: State) -> Iterator[LimitsBeyondCard]:
     """Find GPUs whose logical devices have limits that add up to more than the GPU's memory."""
     limits: dict[tuple[int, int], list[int]] = {}

@@ -10,6 +10,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.names import Callsite, line_of, quoted
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
@@ -99,6 +100,7 @@ class Retraced(Finding, frozen=True):
         )
 
 
+@rule(150)
 def retracing(state: State) -> Iterator[Retraced]:
     """Find functions that, in the last minute of the run, were traced often, and in at least one of ten calls."""
     for pid, hooked in hooked_of_run(state):

@@ -7,6 +7,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy, raise_limit
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
@@ -64,6 +65,7 @@ class WholeCard(DeviceFinding, frozen=True):
         )
 
 
+@rule(200)
 def whole_card_reserved(state: State) -> Iterator[WholeCard]:
     """Find cards that TensorFlow has taken at once, since growth is off and no limit is set."""
     for device in run_devices(state):
@@ -137,6 +139,7 @@ class CachedButIdle(DeviceFinding, frozen=True):
         )
 
 
+@rule(270)
 def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
     """Find growing pools of which a large part was in use once, and has not been for a while."""
     for device in run_devices(state):
@@ -189,6 +192,7 @@ class TightLimit(DeviceFinding, frozen=True):
         )
 
 
+@rule(260)
 def tight_limit(state: State) -> Iterator[TightLimit]:
     """Find devices where the peak comes close to a limit that the user or the script set."""
     for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:

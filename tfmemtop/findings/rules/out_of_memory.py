@@ -12,6 +12,7 @@ from tfmemtop.findings.names import named_spot, operation_name, tensor_text
 from tfmemtop.findings.outliers import VECTORIZED_NAME, is_vectorized
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
@@ -104,6 +105,7 @@ def failures(state: State) -> list[AllocationFailed]:
     return found
 
 
+@rule(20)
 def out_of_memory(state: State) -> Iterator[AllocationFailed]:
     """Yield the failed allocations of the run."""
     yield from failures(state)
@@ -180,6 +182,7 @@ class NoRoom(Finding, frozen=True):
         )
 
 
+@rule(40)
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
     for anatomy in trying(state):

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import CauseFinding, Severity
-from tfmemtop.findings.frameworks import CODE, JAX, REMEDIES, takers
 from tfmemtop.findings.names import line_with_code, spot
-from tfmemtop.findings.others import HELD_SHARE
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.frameworks import CODE, JAX, REMEDIES, takers
+from tfmemtop.findings.rules.others import HELD_SHARE
 from tfmemtop.findings.run_devices import hooked_of_run, output
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state import State
@@ -107,6 +108,7 @@ class FrameworkFailed(CauseFinding, frozen=True):
     fatal = True
 
 
+@rule(30)
 def framework_failed(state: State) -> Iterator[FrameworkFailed]:
     """Find the exception of another framework's that ended the run: as the hook reports it, else in the output."""
     run = state.run

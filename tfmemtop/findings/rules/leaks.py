@@ -9,9 +9,10 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
-from tfmemtop.findings.out_of_memory import failures
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, may_rise, merged, rises, slope
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.out_of_memory import failures
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
@@ -120,6 +121,7 @@ class Leak(DeviceFinding, frozen=True):
         )
 
 
+@rule(140)
 def leak(state: State) -> Iterator[Leak]:
     """Find devices whose memory in use keeps rising, at its low points and at its high ones."""
     full = {(failed.anatomy.pid, failed.anatomy.device) for failed in failures(state)}

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from tfmemtop.events import Leftover, StillHeld, StoppingPhase
 from tfmemtop.events.runs import Ending, Way
 from tfmemtop.exit_codes import signal_name
-from tfmemtop.findings.attached import WENT_ON
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.attached import WENT_ON
 from tfmemtop.state import State
 from tfmemtop.units import format_bytes, sentence, spoken
 
@@ -71,6 +72,7 @@ class MemoryHeld(Finding, frozen=True):
         )
 
 
+@rule(10)
 def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHeld]:
     """Yield how the newest run ended, if it did, and whether its GPU memory is free again."""
     run = state.run

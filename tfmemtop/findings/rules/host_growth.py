@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.retracing import Retraced, retracing
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.retracing import Retraced, retracing
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
 from tfmemtop.findings.scene import MANY
 from tfmemtop.state import State
@@ -96,6 +97,7 @@ class HostGrowth(Finding, frozen=True):
         )
 
 
+@rule(160)
 def host_growth(state: State) -> Iterator[HostGrowth]:
     """Find processes whose host memory rises step after step while their pools stay as they are."""
     for pid, hooked in hooked_of_run(state):

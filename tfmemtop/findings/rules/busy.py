@@ -6,6 +6,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import process_total
@@ -115,6 +116,7 @@ class ReservedUnused(FullCard, frozen=True):
         )
 
 
+@rule(220)
 def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
     """Find cards whose memory is taken, and which have computed little for half a minute."""
     run = state.run

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Place, place_name
-from tfmemtop.findings.others import script_name
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.others import script_name
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
@@ -61,6 +62,7 @@ class OutsidePool(DeviceFinding, frozen=True):
         )
 
 
+@rule(230)
 def outside_the_pool(state: State) -> Iterator[OutsidePool]:
     """Find processes that hold more outside the pool than a CUDA context and TensorFlow's libraries take."""
     for pid, hooked in hooked_of_run(state):
@@ -127,6 +129,7 @@ class HeldBeside(DeviceFinding, frozen=True):
         )
 
 
+@rule(240)
 def held_beside(state: State) -> Iterator[HeldBeside]:
     """Find processes of the run that have memory on a card, and in which TensorFlow has made no devices."""
     for index, card in state.devices.items():

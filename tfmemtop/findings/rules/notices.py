@@ -9,6 +9,7 @@ from tfmemtop.events.hook_error import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.holders import unread_text
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rules import rule
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
 from tfmemtop.units import sentence
@@ -51,6 +52,7 @@ class Noticed(Finding, frozen=True):
         return Said(f"{sentence(say(self.notice).text)}.")
 
 
+@rule(300)
 def notices(state: State) -> Iterator[Noticed]:
     """Yield the notices that hold now."""
     for notice in state.notices.values():
@@ -73,6 +75,7 @@ class HookAbsent(Finding, frozen=True):
         )
 
 
+@rule(70)
 def hook_absent(state: State) -> Iterator[HookAbsent]:
     """Find processes of the run that use TensorFlow and that the hook could not get into."""
     for pid, process in state.processes.items():

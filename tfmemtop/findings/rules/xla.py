@@ -8,6 +8,7 @@ from tfmemtop.events.device_names import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
@@ -59,6 +60,7 @@ class ReportMissing(Finding, frozen=True):
         return Said(f"There is no report of XLA's buffers{of}: {self.why.text.format(detail=self.detail)}.")
 
 
+@rule(280)
 def nameless(state: State) -> Iterator[Nameless]:
     """Find devices where most of a peak is one allocation without a name."""
     places = {
@@ -93,6 +95,7 @@ def _nameless_sizes(window: Holders) -> list[int]:
     ]
 
 
+@rule(290)
 def report_missing(state: State) -> Iterator[ReportMissing]:
     """Find the reasons for which XLA's reports were requested and are missing, at most three."""
     found = {

@@ -8,6 +8,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.names import Callsite, call_text, callsite, devices_made_at, line_of, line_with_code
 from tfmemtop.findings.remedy import GROWTH, Action, Remedy
+from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.lookup import limits_a_gpu
@@ -67,6 +68,7 @@ class AskedTooLate(Finding, frozen=True):
         )
 
 
+@rule(90)
 def asked_too_late(state: State) -> Iterator[AskedTooLate]:
     """Find in each process the first call that came too late.
 
@@ -118,6 +120,7 @@ class GrowthDropped(Finding, frozen=True):
         )
 
 
+@rule(100)
 def growth_dropped(state: State) -> Iterator[GrowthDropped]:
     """Find processes whose script requested growth and later a limit, by which TensorFlow drops growth."""
     if state.run and state.run.settings.growth == "off":
@@ -170,6 +173,7 @@ class CallRefused(Finding, frozen=True):
         return Said(headline, "If the script catches the error, it goes on with the settings of before.")
 
 
+@rule(130)
 def refused(state: State) -> Iterator[CallRefused]:
     """Find in each process the first call that raised an error for a reason other than coming too late."""
     for _, hooked in hooked_of_run(state):
@@ -201,6 +205,7 @@ class GrowthDiffers(Finding, frozen=True):
         )
 
 
+@rule(50)
 def growth_differs(state: State) -> Iterator[GrowthDiffers]:
     """Find out whether growth was set for only some of the GPUs. TensorFlow then raises when it makes its devices."""
     attempts = [hooked.initialised for _, hooked in hooked_of_run(state) if hooked.initialised]
@@ -247,6 +252,7 @@ class GrowthOverridden(Finding, frozen=True):
         )
 
 
+@rule(110)
 def growth_overridden(state: State) -> Iterator[GrowthOverridden]:
     """Find processes whose script switched growth on, or off, and where TensorFlow does the opposite."""
     if state.run is None or state.run.settings.growth is not None:
@@ -287,6 +293,7 @@ class GrowthWordIgnored(Finding, frozen=True):
         )
 
 
+@rule(120)
 def growth_word_ignored(state: State) -> Iterator[GrowthWordIgnored]:
     """Find out whether ``TF_FORCE_GPU_ALLOW_GROWTH`` has a value that TensorFlow does not accept."""
     for pid, _ in hooked_of_run(state):

@@ -5,11 +5,12 @@ from pathlib import PurePath
 
 import msgspec
 
-from tfmemtop.findings.busy import FULL_SHARE
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said
 from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import GROWTH, Action
+from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.busy import FULL_SHARE
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import of_run
@@ -63,6 +64,7 @@ class OthersHoldCard(DeviceFinding, frozen=True):
         )
 
 
+@rule(190)
 def others_hold_the_card(state: State) -> Iterator[OthersHoldCard]:
     """Find cards of which much was taken when the run started, so that TensorFlow's limit is what was left."""
     told = set()
@@ -136,6 +138,7 @@ class TwoReserveCard(DeviceFinding, frozen=True):
         )
 
 
+@rule(180)
 def two_reserve_everything(state: State) -> Iterator[TwoReserveCard]:
     """Find cards that two processes of one script share, where neither leaves memory to the other."""
     told = set()
