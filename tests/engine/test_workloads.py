@@ -6,13 +6,23 @@ The lines come from the reports and documents that the comments name. Where all 
 import json
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tests.contained import running
-from tfmemtop.engine.sources.workloads import inner_pids, of_control_group, read_workload, with_environment
+from tests.contained import contained, first_process, running
+from tests.patience import until
+from tfmemtop.engine.sources.workloads import (
+    inner_pids,
+    of_control_group,
+    read_workload,
+    with_environment,
+    with_watcher,
+)
 from tfmemtop.workload import Workload, described
 
 A = "ff90ed5efd657539ce42198e0d61661d62f2a5d8de9439e2aeb046fb1ef4e0af"
@@ -123,12 +133,54 @@ def test_what_a_control_group_says(name: str) -> None:
 
 POD = Workload(engine="containerd", container=B, pod_uid=UID)
 DOCKER = Workload(engine="docker", container=A)
+SHIM = "/usr/bin/containerd-shim-runc-v2 -namespace {} -id {} -address /run/containerd/containerd.sock"
+CONMON = "/usr/bin/conmon --api-version 1 -c {} -u x -r /usr/bin/runc -b /var/lib/containers/x -n {} --exit-dir /run/x"
+KUBELETS = "k8s_kube-scheduler_kube-scheduler-d_kube-system_767081f8d4a1e549747c8b66d4842b25_1"
+IN_KUBERNETES = {"name": "kube-scheduler", "pod": "kube-scheduler-d", "namespace": "kube-system"}
+
+WATCHERS: dict[str, tuple[Workload, str, dict[str, str | None]]] = {
+    # Podman 4.3, Docker 20.10 and containerd 1.6 with their groups in the file system
+    "podman": (Workload(engine="podman", container=A), CONMON.format(A, "trainer"), {"name": "trainer"}),
+    "podman in a group of the user": (
+        Workload(unit="x.service"),
+        CONMON.format(A, "trainer"),
+        {"engine": "podman", "container": A, "name": "trainer", "unit": None},
+    ),
+    "podman in docker": (
+        Workload(engine="docker", container=B),
+        CONMON.format(A, "trainer"),
+        {"engine": "podman", "container": A, "name": "trainer"},
+    ),
+    # cri-o/cri-o issue 6189
+    "cri-o": (Workload(container=B, pod_uid=UID), CONMON.format(B, KUBELETS), {"engine": "cri-o", **IN_KUBERNETES}),
+    "docker in a group of the user's": (Workload(container=A), SHIM.format("moby", A), {"engine": "docker"}),
+    "ctr": (Workload(), SHIM.format("default", "trainer"), {"engine": "containerd", "name": "trainer"}),
+    "nerdctl": (Workload(), SHIM.format("default", A), {"engine": "containerd", "container": A}),
+    "a pod, whose shim has the id of another container": (POD, SHIM.format("k8s.io", A), {}),
+    "none": (DOCKER, "/sbin/init -c x -id y", {}),
+}
+
+
+@pytest.mark.parametrize("name", WATCHERS)
+def test_what_the_watcher_of_a_container_says(name: str) -> None:
+    group, watcher, added = WATCHERS[name]
+    ancestors = [[], ["sh", "-c", "train.sh"], watcher.split()]
+    assert with_watcher(group, ancestors) == replace(group, **added)
+
+
 JOB = Workload(job="812", step="0")
 
 ENVIRONMENTS = {
     # Kubernetes gives a pod's containers the pod's name as their host name.
     "a pod": (POD, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, "train-0", {"pod": "train-0"}, "train-0"),
     "a pod in the machine's network": (POD, {}, "node1", {}, "pod 019c1fe8"),
+    "a pod in the machine's network that is told its name": (
+        POD,
+        {"POD_NAME": "train-0", "POD_NAMESPACE": "ml"},
+        "node1",
+        {"pod": "train-0", "namespace": "ml"},
+        "train-0",
+    ),
     "a pod whose control group is hidden": (
         Workload(),
         {"KUBERNETES_SERVICE_HOST": "10.96.0.1"},
@@ -222,7 +274,7 @@ def laid_out(root: Path, group: str, files: dict[str, str]) -> Path:
 def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> None:
     log = f"var/log/containers/coredns-74ff55c5b-mw5nv_kube-system_coredns-{B}.log"
     root = laid_out(tmp_path, GROUPS["containerd, v2"][0], {log: ""})
-    found, numbers, unread = read_workload(os.getpid(), 1, ["python"], root)
+    found, numbers, unread = read_workload(os.getpid(), ["python"], root)
     assert found is not None and (found.pod, found.namespace, found.name) == (
         "coredns-74ff55c5b-mw5nv",
         "kube-system",
@@ -230,7 +282,7 @@ def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> 
     )
     assert (numbers, unread) == ((7,), ())
     (root / log).rename(root / log.replace("coredns-74ff55c5b-mw5nv", "coredns-74ff55c5b-x9z2k"))
-    found = read_workload(os.getpid(), 1, ["python"], root).workload
+    found = read_workload(os.getpid(), ["python"], root).workload
     assert found is not None and found.pod == "coredns-74ff55c5b-x9z2k"
 
 
@@ -238,6 +290,7 @@ def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> 
     ("group", "file", "kept"),
     [
         ("docker, systemd", f"var/lib/docker/containers/{A}/config.v2.json", {"ID": A, "Name": "/romantic_wilson"}),
+        ("docker, v1", f"data/docker/containers/{A}/config.v2.json", {"Name": "/k8s_x_romantic-wilson_ml_81f8_0"}),
         (
             "podman",
             "var/lib/containers/storage/overlay-containers/containers.json",
@@ -246,15 +299,16 @@ def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> 
     ],
 )
 def test_the_engine_names_a_container(group: str, file: str, kept: object, tmp_path: Path) -> None:
-    root = laid_out(tmp_path, GROUPS[group][0], {file: json.dumps(kept)})
-    found = read_workload(os.getpid(), 1, ["python"], root).workload
-    assert found is not None and found.short == "romantic_wilson"
+    moved = {"etc/docker/daemon.json": '{"data-root": "/data/docker"}'} if file.startswith("data") else {}
+    root = laid_out(tmp_path, GROUPS[group][0], {file: json.dumps(kept), **moved})
+    found = read_workload(os.getpid(), ["python"], root).workload
+    assert found is not None and found.short.replace("-", "_") == "romantic_wilson"
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"Name": 3}', '{"Id": "x"}'])
 def test_an_engine_whose_file_has_another_form_names_nothing(kept: str, tmp_path: Path) -> None:
     root = laid_out(tmp_path, GROUPS["docker, v1"][0], {f"var/lib/docker/containers/{A}/config.v2.json": kept})
-    found = read_workload(os.getpid(), 1, ["python"], root).workload
+    found = read_workload(os.getpid(), ["python"], root).workload
     assert found is not None and found.short == A[:12]
 
 
@@ -262,9 +316,30 @@ def test_an_engine_whose_file_has_another_form_names_nothing(kept: str, tmp_path
 def test_a_process_in_namespaces_of_its_own_has_its_number_there_and_its_pods_name() -> None:
     variables = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": "train-0", "JPY_SESSION_NAME": "/w/mnist.ipynb"}
     with running("sleep", "600", variables=variables) as (_, first):
-        found, numbers, unread = read_workload(first.pid, first.ppid(), ["sleep"])
+        found, numbers, unread = read_workload(first.pid, ["sleep"])
     assert found is not None and found.short.endswith("train-0/mnist.ipynb")
     assert (numbers[-1], unread) == (1, ())
+
+
+WATCHER = """
+import subprocess, sys
+child = subprocess.Popen(sys.argv[5:])
+sys.stdin.read()
+child.kill()
+"""
+
+
+@pytest.mark.programs
+def test_a_process_below_the_watcher_of_its_container_has_its_name(tmp_path: Path) -> None:
+    (tmp_path / "watcher.py").write_text(WATCHER)
+    (tmp_path / "conmon").symlink_to(sys.executable)
+    words = ["./conmon", "watcher.py", "-c", A, "-n", "trainer", *contained("sh", "-c", "sleep 600 & wait")]
+    with subprocess.Popen(words, cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        first = first_process(process.pid)
+        until(lambda: bool(first.children()))
+        (below,) = first.children()
+        found = read_workload(below.pid, ["sleep"]).workload
+    assert found is not None and (found.engine, found.container, found.name) == ("podman", A, "trainer")
 
 
 @pytest.fixture
@@ -283,7 +358,7 @@ def group() -> Iterator[Path]:
 def test_a_process_in_a_control_group_that_is_named_as_a_containers(group: Path) -> None:
     with running("sleep", "600", variables={"HOSTNAME": socket.gethostname()}) as (process, first):
         (group / "cgroup.procs").write_text(str(first.pid))
-        found = read_workload(first.pid, first.ppid(), ["sleep"]).workload
+        found = read_workload(first.pid, ["sleep"]).workload
         process.kill()
         process.wait()
         first.wait()
@@ -292,4 +367,4 @@ def test_a_process_in_a_control_group_that_is_named_as_a_containers(group: Path)
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
 def test_what_this_user_may_not_read_is_named() -> None:
-    assert read_workload(1, 0, ["init"]).unread == ("/proc/1/environ",)
+    assert read_workload(1, ["init"]).unread == ("/proc/1/environ",)

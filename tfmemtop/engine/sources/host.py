@@ -289,7 +289,7 @@ class Host:
 
     def _describe(self, known: Shown, t: float) -> Process:
         process = known.process
-        belonging = read_workload(process.pid, process.ppid, known.command)
+        belonging = read_workload(process.pid, known.command)
         return Process(
             t=t,
             pid=process.pid,

@@ -1,20 +1,22 @@
 """Finds the container, pod, job, notebook or unit of a process in files, without asking any daemon.
 
-The control group of a process, which every user may read, has the ids. Names come from the environment of the process
-and from files of the engines, which often only root, or the user of the process, may read.
+The control group of a process has the ids, and the command line of the process that watches its container has them
+too, and often the name: every user may read these. Other names come from the environment of the process and from files
+of the engines, which often only root, or the user of the process, may read.
 """
 
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from tfmemtop.engine.sources.processes import read_command, read_environment
+from tfmemtop.engine.sources.processes import ancestors, read_command, read_environment
 from tfmemtop.home import user_folder
 from tfmemtop.notebooks.kernel_process import connection_file, notebook
 from tfmemtop.placement import bounded_name, job_of
@@ -43,6 +45,7 @@ _HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, 
 _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
 _LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{64})\.log")
+_KUBELETS = re.compile(r"/?k8s_([^_]+)_([^_]+)_([^_]+)_[^_]+_\d+")  # container, pod, namespace, uid, attempt
 
 _LONGEST = 1 << 22  # characters of a file; of a longer one nothing is decoded
 
@@ -89,6 +92,35 @@ def _unescaped(name: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
 
 
+def with_watcher(found: Workload, ancestors: Iterable[Sequence[str]]) -> Workload:
+    """Return *found* with what the command line of the process that watches its container says.
+
+    Podman and CRI-O start ``conmon`` for each container; containerd, and Docker by it, a shim for each container or
+    pod. It is the nearest such among the *ancestors*, whose command lines these are.
+    """
+    for command in ancestors:
+        options = dict([*pairwise(command)][::-1])  # the first of the same name
+        program = PurePath(next(iter(command), "")).name
+        if program == "conmon" and (container := options.get("-c")):
+            known = found.engine if found.container == container else None
+            named = _named_by(options.get("-n"), replace(found, container=container, unit=None))
+            return replace(named, engine=known or ("cri-o" if named.pod else "podman"))
+        if program.startswith("containerd-shim") and (container := options.get("-id")):
+            engine = found.engine or ("docker" if options.get("-namespace") == "moby" else "containerd")
+            found = replace(found, engine=engine, unit=None)
+            if found.container or re.fullmatch(_ID, container):
+                return replace(found, container=found.container or container)
+            return replace(found, name=container)  # chosen by the user
+    return found
+
+
+def _named_by(name: str | None, found: Workload) -> Workload:
+    """Return *found* with its engine's *name* of the container. Kubernetes puts pod and namespace into it."""
+    if kubelets := _KUBELETS.fullmatch(name or ""):
+        return replace(found, name=kubelets[1], pod=kubelets[2], namespace=kubelets[3])
+    return replace(found, name=name)
+
+
 def with_environment(found: Workload, environment: Mapping[str, str], own_host: str) -> Workload:
     """Return *found* with what the *environment* of the process says.
 
@@ -103,15 +135,16 @@ def with_environment(found: Workload, environment: Mapping[str, str], own_host: 
         job = job_of(environment) or job
         step = step or environment.get("SLURM_STEP_ID")
         job_name = next((environment[name] for name in _JOB_NAMES if environment.get(name)), None) if job else None
-    engine, name, pod = found.engine, found.name, found.pod
+    engine, name, pod, namespace = found.engine, found.name, found.pod, found.namespace
     if found.pod_uid or "KUBERNETES_SERVICE_HOST" in environment:
-        pod = pod or host or None
+        pod = pod or environment.get("POD_NAME") or host or None  # many give their containers these variables
+        namespace = namespace or environment.get("POD_NAMESPACE")
     elif found.container and not name and not found.container.startswith(host):
         name = host
     image = next((environment[name] for name in _IMAGES if environment.get(name)), None)
     if image and not found.contained:
         engine, name = "apptainer", image
-    return replace(found, job=job, step=step, job_name=job_name, engine=engine, name=name, pod=pod)
+    return replace(found, job=job, step=step, job_name=job_name, engine=engine, name=name, pod=pod, namespace=namespace)
 
 
 def inner_pids(status: str) -> tuple[int, ...]:
@@ -131,14 +164,15 @@ class Belonging(NamedTuple):
     unread: tuple[str, ...]
 
 
-def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path("/")) -> Belonging:
-    """Return what process *pid* belongs to. *ppid* and *command* are its parent and its command line.
+def read_workload(pid: int, command: Sequence[str], root: Path = Path("/")) -> Belonging:
+    """Return what process *pid* belongs to, whose command line is *command*.
 
-    The files are read below *root*, except for the environment and the parent's command line.
+    The files are read below *root*, except for the environment and the command lines of its ancestors.
     """
     folder = root / "proc" / str(pid)
     unread: list[str] = []
     found = of_control_group(_text(folder / "cgroup", unread))
+    numbers = inner_pids(_text(folder / "status", unread))
     environment: dict[str, str] = {}
     try:
         environment = read_environment(pid)
@@ -146,29 +180,36 @@ def read_workload(pid: int, ppid: int, command: Sequence[str], root: Path = Path
         unread.append(f"/proc/{pid}/environ")
     except OSError:
         pass  # it has ended
+    above = ancestors(pid) if found.contained or numbers or connection_file(command) is not None else []
+    commands = [read_command(ancestor) for ancestor in above]
+    found = with_watcher(found, commands)
     if found.container:
         found = _named(found, root, unread)
     found = with_environment(found, environment, socket.gethostname())
-    kernels_parent = read_command(ppid) if connection_file(command) is not None else []
+    kernels_parent = commands[0] if commands and connection_file(command) is not None else []
     found = replace(found, notebook=notebook(environment, kernels_parent))
     found = Workload(**{name: bounded_name(value) for name, value in asdict(found).items()})
-    numbers = inner_pids(_text(folder / "status", unread))
     return Belonging(found if found != Workload() else None, numbers, tuple(unread))
 
 
 def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
-    """Return *found* with the names that Kubernetes or the engine keep in files."""
+    """Return *found* with the names that Kubernetes or the engine keep in files, which are the newest."""
     logs = root / "var/log/containers"
+    missing: list[str] = []
     try:
         named = _kubernetes_names(logs, logs.stat().st_mtime_ns).get(str(found.container))
         if named is not None:
             pod, namespace, name = named
             return replace(found, pod=pod, namespace=namespace, name=name)
     except PermissionError:
-        unread.append(str(logs))
+        missing.append(str(logs))
     except OSError:
         pass  # this machine is no node of Kubernetes
-    return replace(found, name=next(_engine_names(found, root, unread), None))
+    if newest := next(_engine_names(found, root, missing), None):
+        return _named_by(newest, found)
+    if not found.name:
+        unread += missing
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -189,6 +230,10 @@ class _OfDocker(msgspec.Struct, rename="pascal"):
     name: str
 
 
+class _OfDaemon(msgspec.Struct, rename={"folder": "data-root"}):
+    folder: str = "/var/lib/docker"
+
+
 class _OfPodman(msgspec.Struct):
     id: str
     names: list[str] | None = None
@@ -197,7 +242,8 @@ class _OfPodman(msgspec.Struct):
 def _engine_names(found: Workload, root: Path, unread: list[str]) -> Iterator[str]:
     """Yield the name of the container by the files of Docker, or those of Podman for this user or for root."""
     if found.engine == "docker":
-        path = root / "var/lib/docker/containers" / str(found.container) / "config.v2.json"
+        daemon = _decoded(root / "etc/docker/daemon.json", _OfDaemon, unread) or _OfDaemon()
+        path = root / daemon.folder.lstrip("/") / "containers" / str(found.container) / "config.v2.json"
         if (kept := _decoded(path, _OfDocker, unread)) is not None:
             yield kept.name.lstrip("/")
     if found.engine == "podman":
