@@ -43,6 +43,9 @@ JAX_FRACTION, NEW_JAX_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_M
 TORCH, NEW_TORCH = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
 """The old name is read by all versions, for the options below before the new one."""
 
+FRAMEWORKS_VARIABLES = "XLA_", "PYTORCH_"
+"""The beginnings of these names."""
+
 _PREALLOCATES = {"on": "false", "off": "true"}
 _JAX_ALLOCATORS = {"bfc": "bfc", "cuda_malloc_async": "cuda_async"}
 _TORCH_ALLOCATORS = {"bfc": "native", "cuda_malloc_async": "cudaMallocAsync"}

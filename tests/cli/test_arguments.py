@@ -1,6 +1,7 @@
 """The command line as typed: how it is parsed, and the error message if it is not valid."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import pytest
 
 from tests.nvml_tables import Table, card, memory, play
 from tfmemtop.cli import NAMES, Refusal, fit
-from tfmemtop.cli.launch import ask_machine, bounds, resolve
+from tfmemtop.cli.launch import ask_machine, bounds, resolve, with_sizes
 from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parse, parsers
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.limits import Machine
+from tfmemtop.settings import carry
 
 GIB = 1 << 30
 TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
@@ -331,3 +333,21 @@ def test_help_is_shown_whatever_the_file_says(configured: Path) -> None:
     configured.write_text("nonsense")
     for line in ("--help", "help", "record --help", "--version"):
         assert main(line.split()) == 0
+
+
+def test_options_go_to_jax_and_pytorch_in_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "torch-2.13.0.dist-info").mkdir()
+    (tmp_path / "torch-2.13.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    line = "--growth on --allocator bfc --memory-limit 20G -- x"
+    monkeypatch.setattr("tfmemtop.engine.sources.nvml.Nvml", lambda: Nvml(play(Table([card()]))))
+    beside, elsewhere = (with_sizes(arguments(line), [program]) for program in (sys.executable, "sh"))
+    assert "XLA_PYTHON_CLIENT_PREALLOCATE=true to false" in capsys.readouterr().err
+    made = carry(beside, ["GPU-a"], 80 * GIB)
+    assert made["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false" and made["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.250000"
+    assert "per_process_memory_fraction" in made["PYTORCH_CUDA_ALLOC_CONF"]
+    assert carry(elsewhere, ["GPU-a"], 80 * GIB)["PYTORCH_CUDA_ALLOC_CONF"] == "backend:native", "no known version"
+    assert not with_sizes(arguments("--gpus 0 -- x"), [sys.executable]).frameworks

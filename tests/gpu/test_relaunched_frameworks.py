@@ -72,6 +72,19 @@ def test_a_training_is_relaunched_with_a_quarter_of_the_card(backend: str, start
     assert readings and readings[-1].limit == limit
 
 
+@pytest.mark.parametrize("backend", NAMES)
+def test_an_option_sets_the_first_run(backend: str, tmp_path: Path) -> None:
+    if subprocess.run([sys.executable, "-c", f"import keras, {backend}"], check=False).returncode:
+        pytest.skip(f"Keras and {backend} are not installed")
+    (tmp_path / "train.py").write_text(TRAINING.replace("range(600)", "range(4)"))
+    options = ("--memory-limit", "25%")
+    variables = {"KERAS_BACKEND": backend}
+    done, stream = record(tmp_path / "run.jsonl", options, str(tmp_path / "train.py"), variables=variables)
+    told = re.search(r"limit=(\d+)", done.stdout)
+    card = next(event.total for event in stream if isinstance(event, events.Device))
+    assert card is not None and told is not None and 0.24 * card < int(told[1]) <= 0.25 * card, done.stderr
+
+
 BOTH = """
 import time
 import tensorflow as tf

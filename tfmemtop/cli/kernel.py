@@ -154,7 +154,7 @@ def _start(arguments: KernelArguments) -> int:
     try:
         if not has_room():
             raise Refusal(NO_ROOM)
-        launch = make_launch(arguments, command, with_sizes(arguments))
+        launch = make_launch(arguments, command, with_sizes(arguments, command))
         kernel = _kernel(command, launch.cwd, environment)
         settings = chosen_for_kernel(kernel.shared) or launch.settings
         launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))

@@ -5,6 +5,7 @@ Where the system has no room for both, the user's command runs without tfmemtop.
 
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -23,6 +24,7 @@ from tfmemtop.cli.output import say
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.events import Level
 from tfmemtop.findings.start_errors import unusable
+from tfmemtop.frameworks import FRAMEWORKS_VARIABLES, FrameworkName, UsedFramework
 from tfmemtop.limits import FreeGpus, Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.placement import named, naming
 from tfmemtop.settings import Settings, carry
@@ -146,17 +148,43 @@ def working_folder() -> str:
         return os.environ.get("PWD", "")
 
 
-def with_sizes(arguments: RunArguments) -> Settings:
-    """Return the settings with sizes in bytes.
+def with_sizes(arguments: RunArguments, command: Sequence[str] = ()) -> Settings:
+    """Return the settings of the first run of *command*, with sizes in bytes. Tell which variables they change.
 
     Raises:
         Refusal: a setting does not fit this machine.
     """
     settings = arguments.settings
+    uuids: Sequence[str] = ()
+    card = None
     wanted = (arguments.memory_limit, arguments.cpu_pool, arguments.gpus)
-    if wanted == (None, None, None) and not needs_gpus(settings):
-        return settings  # a call to the driver would only delay the start
-    return resolve(arguments, ask_machine())
+    if wanted != (None, None, None) or needs_gpus(settings):  # else a call to the driver would only delay the start
+        machine = ask_machine()
+        settings = resolve(arguments, machine)
+        uuids, card = machine.uuids, machine.whole(settings).size
+    if not command or (settings.growth, settings.memory_limit, settings.allocator) == (None, None, None):
+        return settings
+    settings = msgspec.structs.replace(settings, frameworks=_perhaps_used(command[0]))
+    for name, value in carry(settings, uuids, card, os.environ).items():
+        before = os.environ.get(name)
+        if before and before != value and name.startswith(FRAMEWORKS_VARIABLES):
+            say(f"the options change {name}={before} to {value}")
+    return settings
+
+
+def _perhaps_used(program: str) -> tuple[UsedFramework, ...]:
+    """Return the frameworks that take settings, since it is not known before the first run which of them it uses.
+
+    The version of PyTorch is known if *program* is in the folder of the Python that runs this.
+    """
+    from importlib import metadata  # only here: most runs have no such options
+
+    version = ""
+    found = shutil.which(program)
+    if found and Path(found).parent == Path(sys.executable).parent:
+        with suppress(metadata.PackageNotFoundError):
+            version = metadata.version("torch")
+    return UsedFramework(FrameworkName.JAX), UsedFramework(FrameworkName.PYTORCH, version)
 
 
 def ask_machine() -> Machine:

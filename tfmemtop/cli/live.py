@@ -108,7 +108,7 @@ def run(arguments: LiveArguments) -> int:
         return run_alone(arguments.command, os.environ)
     size = script_terminal_size()
     arguments.record, remarks = file_for(arguments.record)
-    launch = make_launch(arguments, list(arguments.command), with_sizes(arguments), *size)
+    launch = make_launch(arguments, list(arguments.command), with_sizes(arguments, arguments.command), *size)
     if launch.ends_with_screen:
         code = _watch(launch, arguments)
     else:

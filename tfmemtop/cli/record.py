@@ -78,7 +78,7 @@ def run(arguments: RecordArguments) -> int:
         except OSError:  # a line has told that no sessions are kept
             output = Path(os.devnull)
     arguments.record = output
-    launch = make_launch(arguments, arguments.command, with_sizes(arguments))
+    launch = make_launch(arguments, arguments.command, with_sizes(arguments, arguments.command))
     try:
         done = asyncio.run(record(launch, output))
     except StartError as error:
