@@ -97,6 +97,14 @@ def test_pytorch_without_figures_is_no_failure(monitor: Monitor, script: Script,
     assert "PyTorch:0" not in {event["device"] for event in monitor.of("framework")}
 
 
+def test_within_a_block_of_statistics_rmm_may_have_freed_more(monitor: Monitor, script: Script, stand_ins: str) -> None:
+    source = USED.replace("torch.cuda.use()", "rmm.mr.Statistics.current_bytes = -1") + WAITING
+    process = start(monitor, script(source), PYTHONPATH=stand_ins)
+    reading = reading_of(monitor, "RMM:0")
+    assert (reading["in_use"], reading["held"]) == (None, FIGURES["RMM:0"]["held"])
+    assert outcome(process, "\n") == (0, "", "") and not monitor.of("hook_error")
+
+
 IMPORTING = """
 import builtins, sys, threading
 import cuda_driver, rmm

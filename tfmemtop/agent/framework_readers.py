@@ -145,7 +145,7 @@ def _watch_torch(cuda: Any, begin: "Callable[[], object]") -> None:
         cuda._queued_calls.append((begin, []))
 
 
-# CuPy: its default memory pool. It tells no peak, and of its pool of pinned memory no bytes.
+# CuPy: its default memory pool. It tells no peak, and of its pool of pinned memory only the number of free blocks.
 
 _CUPY_FIGURES = {"in_use": "used_bytes", "held": "total_bytes", "limit": "get_limit"}
 """The names of the pool's methods. Each is of the current device."""
@@ -165,7 +165,8 @@ def _read_cupy(cuda: Any) -> "list[FrameworkReading]":
 
 
 # RMM: those of the current memory resource's layers that can tell a figure. Only the script can add a statistics
-# adaptor, and only a pool has a size. Without both, RMM tells nothing.
+# adaptor, and only a pool has a size. Without both, RMM tells nothing. Within a block of ``rmm.statistics`` the adaptor
+# counts from the block's beginning, below zero if more was freed since.
 
 _RMM_FIGURES = {"in_use": "current_bytes", "peak": "peak_bytes"}  # in ``StatisticsResourceAdaptor.allocation_counts``
 
@@ -178,7 +179,7 @@ def _read_rmm(mr: Any) -> "list[FrameworkReading]":
         layer = mr.get_per_device_resource(ordinal)
         while layer is not None:
             counts = getattr(layer, "allocation_counts", None)
-            if counts is not None and "in_use" not in figures:
+            if counts is not None and "in_use" not in figures and _rmm_count(counts, "current_bytes") >= 0:
                 figures.update((figure, _rmm_count(counts, name)) for figure, name in _RMM_FIGURES.items())
             if hasattr(layer, "pool_size"):
                 figures["held"] = layer.pool_size()
