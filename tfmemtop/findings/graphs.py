@@ -82,7 +82,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     line, parts = max(added.items(), key=lambda each: len(each[1]), default=(None, []))
     size = sum(part.bytes for part in parts)
     # Each is there once, under a number of its own, and they have come one after another.
-    if line is None or len(parts) < MANY or size > 2 * scene.need.rose or not scene.matters(size):
+    if line is None or len(parts) < MANY or size > 4 * scene.need.rose or not scene.matters(size):
         return None
     if not any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
         return None

@@ -1,6 +1,7 @@
 """Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, zip_longest
 from math import prod
@@ -68,6 +69,7 @@ _WRAPPER = "error_handler.<locals>"
 
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
 _ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
+_OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on another counts
 _LEAST = 8 * MIB
 
 
@@ -318,18 +320,25 @@ def longer_loop(request: Request) -> Cause | None:
     size = sum(part.bytes for part in parts)
     if not parts or size * 2 < request.stock.in_use:
         return None
-    rounds = parts[0].count
+    counts, sizes = Counter[str](), Counter[str]()
+    for part in parts:
+        counts[part.operation] += part.count
+        sizes[part.operation] += part.bytes
+    # An operation may have several results a round, such as a split.
+    rounds, operation = min((counts[name], name) for name in sizes if sizes[name] >= _OF_LOOP * max(sizes.values()))
     windows = recorded(request.hooked.windows.get(request.stock.device))
     newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
     peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
-    past = [part for peak in peaks for row in peak.holders for part in row.parts]
-    most = max((part.count for part in past if part.operation == parts[0].operation), default=0)
+    past = [
+        sum(part.count for row in peak.holders for part in row.parts if part.operation == operation) for peak in peaks
+    ]
+    most = max(past, default=0)
     if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
         return None
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} keeps the results of {rounds} rounds of a loop, {format_bytes(size)}; an earlier step kept "
-        f"those of {most}.",
+        f"{request.who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
+        f"those of {most:,}.",
         request.who,
         size,
         rounds,
