@@ -5,13 +5,12 @@ here, from the figures only.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from statistics import median
 
 import msgspec
 
 from tfmemtop.cluster.client import PACE_S, RISE_S, Sample
 from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, Wrong, natural, pool_of
-from tfmemtop.findings.ranks import unusual, unusual_pace
+from tfmemtop.findings.ranks import Usual, usual_of
 from tfmemtop.safe import safe
 from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
 
@@ -153,35 +152,34 @@ def _of_figures(row: ClusterRow, reported: set[Kind]) -> Iterator[Wrong]:
         yield Wrong(Kind.FULL_BUT_IDLE, "full, idle", _idle(row), figures, row.share or 0.0)
 
 
-_Usual = dict[tuple[str, ...], tuple[float, float]]
-"""For each group of ranks: the median of a figure, and the median distance from it."""
+_UsualOf = dict[tuple[str, ...], Usual]
+"""What is usual of a figure, by group of ranks."""
 
 
-def _usual(rows: Iterable[ClusterRow], figure: Callable[[ClusterRow], float | None]) -> _Usual:
+def _usual(rows: Iterable[ClusterRow], figure: Callable[[ClusterRow], float | None]) -> _UsualOf:
     """Return what is usual of a *figure* in each group with enough ranks."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         value = figure(row)
         if row.rank and row.job and row.silence is None and value is not None:
             groups.setdefault((*row.group, row.device), []).append(value)
-    middles = {group: median(values) for group, values in groups.items() if len(values) >= OUTLIER_RANKS}
-    return {group: (middle, median(abs(one - middle) for one in groups[group])) for group, middle in middles.items()}
+    return {group: usual_of(values) for group, values in groups.items() if len(values) >= OUTLIER_RANKS}
 
 
-def _beside_others(row: ClusterRow, sizes: _Usual, paces: _Usual) -> Iterator[Wrong]:
+def _beside_others(row: ClusterRow, sizes: _UsualOf, paces: _UsualOf) -> Iterator[Wrong]:
     """Yield how a rank differs from the others of its job: in memory, and in pace if it is slower."""
     group, rank, others = (*row.group, row.device), f"Rank {safe(row.rank)}", f"the ranks of job {safe(row.job)}"
     if row.in_use is not None and group in sizes:
-        usual, spread = sizes[group]
+        usual = sizes[group].value
         apart = int(row.in_use - usual)
-        if unusual(row.in_use - usual, usual, spread):
+        if sizes[group].excludes(row.in_use):
             size, side, sign = format_bytes(abs(apart)), *(("more", "+") if apart > 0 else ("less", "-"))
             told = f"{rank} has {size} {side} in use than the median of {others}, {format_bytes(int(usual))}."
             short = f"outlier {sign}{format_short(abs(apart))}"
             yield Wrong(Kind.OUTLIER, short, told, {"size": apart, "median": int(usual)}, abs(apart))
     if row.pace is not None and group in paces:
-        usual, spread = paces[group]
-        if row.pace < usual and unusual_pace(row.pace - usual, usual, spread):
+        usual = paces[group].value
+        if row.pace < usual and paces[group].excludes(row.pace, least=0):
             share = 1 - row.pace / usual
             slower, last = f"{share * 100:.0f}% slower", format_duration(PACE_S)
             told = f"{rank} is {slower}: {format_rate(row.pace)} steps a second in the last {last}, "

@@ -2,51 +2,30 @@
 
 from collections.abc import Sequence
 from enum import Enum
-from functools import singledispatch
 from typing import Any
 
 from msgspec.structs import fields, replace
 
 from tfmemtop.findings.names import key_of
-from tfmemtop.findings.ranks import (
-    Differs,
-    Ended,
-    Held,
-    Later,
-    NoSteps,
-    NotRead,
-    OtherSettings,
-    OtherTensorFlow,
-    Pace,
-    Peak,
-    RanOut,
-    differences,
-    missing,
-)
-from tfmemtop.findings.rules.ending import ending
-from tfmemtop.reports import settings
 from tfmemtop.reports.comparison_text import how_it_ended
+from tfmemtop.reports.rank_differences import Differs, differences, rank_name
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.effective_settings import EffectiveSettings
-from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
-from tfmemtop.units import (
-    UNKNOWN,
-    aligned,
-    counted,
-    format_bytes,
-    format_count,
-    format_duration,
-    format_rate,
-    sentence,
-    spoken,
-)
+from tfmemtop.units import UNKNOWN, aligned, counted, format_bytes, format_count, format_duration, format_rate, sentence
 
 HEADINGS = ("RANK", "HOST", "DURATION", "STEPS", "STEPS/S", "IN USE", "POOL", "PROCESS", "END")
 _MOST = 16
 """The most sentences that are shown; --json has all."""
 _NUMBERS = 6
+
+
+def missing(ranks: Sequence[Rank]) -> list[int]:
+    """Return the numbers of the job's ranks that are not among *ranks*; empty if the size of the job is not known."""
+    wanted = {rank.placement.ranks for rank in ranks if rank.placement and rank.placement.ranks}
+    there = {rank.number for rank in ranks}
+    return [number for number in range(max(wanted)) if number not in there] if len(wanted) == 1 else []
 
 
 def cells(rank: Rank) -> tuple[str, ...]:
@@ -89,7 +68,7 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
             groups.append((one, [one.rank]))
         else:
             alike.append(one.rank)
-    lines = [sentence(f"{_names(laid, ranks)}{_says(one, laid, len(ranks) > 1)}.") for one, ranks in groups]
+    lines = [sentence(f"{_names(laid, ranks)}{one.said(laid, len(ranks) > 1)}.") for one, ranks in groups]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
     if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
@@ -99,11 +78,6 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
     if missing:
         lines.append(f"Not among these recordings: {_numbers(missing)}.")
     return lines
-
-
-def rank_name(rank: Rank) -> str:
-    """Return the name of a rank: ``rank 3``, or the recording's name if the number is not known."""
-    return rank.name if rank.number is None else f"rank {rank.number}"
 
 
 def _names(laid: Laid, ranks: Sequence[int]) -> str:
@@ -122,108 +96,6 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) > _NUMBERS:
         return f"{', '.join(names[: _NUMBERS - 1])} and {len(names) - _NUMBERS + 1} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _usual(laid: Laid, rank: int) -> str:
-    """Return the name of what a rank is compared with: the median, or the other of two ranks."""
-    return "the median" if len(laid.ranks) > 2 else safe(rank_name(laid.ranks[1 - rank]))
-
-
-def _others(laid: Laid, only: int | None) -> str:
-    """Return the name of the ranks that have the usual value."""
-    return "others" if only is None else safe(rank_name(laid.ranks[only]))
-
-
-@singledispatch
-def _says(one: Differs, laid: Laid, many: bool) -> str:
-    raise NotImplementedError(one)
-
-
-@_says.register
-def _(one: Held, laid: Laid, many: bool) -> str:
-    size = f"{'up to ' if one.up_to else ''}{format_bytes(one.size)} {'less' if one.less else 'more'}"
-    verb = "have" if many else "has"
-    what = {
-        Measure.IN_USE: f" {verb} {size} in use",
-        Measure.POOL: f" {verb} {size} in the pool",
-        Measure.PROCESS: f" hold{'' if many else 's'} {size}",
-    }[one.measure]
-    return f"{what} than {_usual(laid, one.rank)}{_when(one, laid)}"
-
-
-def _when(one: Held, laid: Laid) -> str:
-    begin, end = (None if mark is None else _mark(mark, laid) for mark in (one.begin, one.end))
-    if begin is None:
-        return ", all the time" if end is None else f" until {end}"
-    return f" from {begin} on" if end is None else f" from {begin} to {end}"
-
-
-def _mark(mark: float, laid: Laid) -> str:
-    if laid.along is Along.SECONDS:
-        return f"~{spoken(mark)} after memory was first held"
-    return f"{laid.unit.rstrip('s')} ~{format_count(round(mark))}"
-
-
-@_says.register
-def _(one: Peak, laid: Laid, many: bool) -> str:
-    usual = _usual(laid, one.rank) if len(laid.ranks) > 2 else f"that of {_usual(laid, one.rank)}"
-    size = f"{format_bytes(one.size)} {'below' if one.less else 'above'} {usual}"
-    return f" {'have' if many else 'has'} a peak ({one.measure.words}) {size}"
-
-
-@_says.register
-def _(one: Pace, laid: Laid, many: bool) -> str:
-    unit = laid.unit if laid.along is Along.STEPS else "steps"
-    how = f"{abs(one.share):.0%} {'slower' if one.share > 0 else 'faster'}"
-    rates = f"{format_rate(one.rate)} {unit} a second where {_usual(laid, one.rank)} is {format_rate(one.usual)}"
-    return f" {'are' if many else 'is'} {how}: {rates}"
-
-
-@_says.register
-def _(one: Ended, laid: Laid, many: bool) -> str:
-    if one.ending is None and one.steps is None and one.after_s < 1:
-        return ": the recording stops at its start"
-    how = f" {ending(one.ending)}" if one.ending else ": the recording stops"
-    if one.steps is None:
-        return f"{how} after {spoken(one.after_s)}"
-    of = f" of {format_count(one.usual)}" if one.usual and one.usual > one.steps else ""
-    return f"{how} after {format_count(one.steps)}{of} steps"
-
-
-@_says.register
-def _(one: RanOut, laid: Laid, many: bool) -> str:
-    return f" ran out of memory ({counted(one.count, 'error')})"
-
-
-@_says.register
-def _(one: OtherTensorFlow, laid: Laid, many: bool) -> str:
-    return f" {'have' if many else 'has'} TensorFlow {safe(one.version)}, {_others(laid, one.only)} {safe(one.usual)}"
-
-
-@_says.register
-def _(one: OtherSettings, laid: Laid, many: bool) -> str:
-    usual = f"{_others(laid, one.only)} {_settings(one.usual)}"
-    return f" {'have' if many else 'has'} other settings: {_settings(one.settings)}; {usual}"
-
-
-def _settings(found: EffectiveSettings) -> str:
-    return ", ".join(settings.in_effect(found)) or settings.SCRIPTS_OWN
-
-
-@_says.register
-def _(one: NotRead, laid: Laid, many: bool) -> str:
-    return ": TensorFlow's memory was not read there" if one.seen else ": no TensorFlow was seen there"
-
-
-@_says.register
-def _(one: NoSteps, laid: Laid, many: bool) -> str:
-    return f" {'do' if many else 'does'} not count the steps of the others, so only peaks can be compared"
-
-
-@_says.register
-def _(one: Later, laid: Laid, many: bool) -> str:
-    when = f"{spoken(abs(one.seconds))} {'later' if one.seconds > 0 else 'earlier'}"
-    return f" started {when} than {_usual(laid, one.rank)}, or the clocks of the hosts are apart"
 
 
 def table(ranks: Sequence[Rank]) -> list[str]:

@@ -7,14 +7,12 @@ from tfmemtop.events import Event
 from tfmemtop.findings.holders import holder, windowless_text
 from tfmemtop.findings.missing import unused_probe
 from tfmemtop.findings.probe import why_unused
-from tfmemtop.findings.ranks import differences as differences_of_ranks
-from tfmemtop.findings.ranks import missing as missing_ranks
 from tfmemtop.findings.review import reviews
 from tfmemtop.placement import where
+from tfmemtop.reports import ranks as of_ranks
 from tfmemtop.reports.comparison_text import changed, differences, name, rows, sentences
 from tfmemtop.reports.holders import not_recorded
-from tfmemtop.reports.ranks import HEADINGS, cells, heading
-from tfmemtop.reports.ranks import sentences as sentences_on_ranks
+from tfmemtop.reports.rank_differences import differences as differences_of_ranks
 from tfmemtop.reports.shared.data import PageComparison, PageData, PageDifference, PageRow, PageRun, PageSession
 from tfmemtop.reports.shared.places import COLUMNS, MemoryOverTime
 from tfmemtop.reports.shared.runs import ROOM, page_run, reduced
@@ -93,10 +91,12 @@ def page_comparison(ranks: Sequence[Rank], states: Sequence[State]) -> PageCompa
     found = _differences(known) if len(known) == len(holders) else []
     if len(ranks) > 2 or of_one_job(*ranks):
         laid = lay(ranks)
-        columns = [cells(rank) for rank in ranks]
-        shown = [_row(label.lower(), values) for label, *values in [*zip(HEADINGS, *columns, strict=True)][1:]]
-        text = sentences_on_ranks(laid, differences_of_ranks(laid), missing_ranks(ranks))
-        return PageComparison(title=heading(laid).removesuffix(":"), rows=_sorted(shown), differences=found, text=text)
+        columns = [of_ranks.cells(rank) for rank in ranks]
+        shown = [_row(label.lower(), values) for label, *values in [*zip(of_ranks.HEADINGS, *columns, strict=True)][1:]]
+        text = of_ranks.sentences(laid, differences_of_ranks(laid), of_ranks.missing(ranks))
+        return PageComparison(
+            title=of_ranks.heading(laid).removesuffix(":"), rows=_sorted(shown), differences=found, text=text
+        )
     one, other = (rank.figures for rank in ranks)
     text = [*sentences(one, other), *(changed(*known) if len(known) == 2 else ())]
     return PageComparison(
