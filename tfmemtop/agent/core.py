@@ -109,7 +109,7 @@ class Agent:
         # Another thread may have held the allocator's lock at the fork. In the child it is never released.
         others = self._parts.frameworks
         self._inherited = self._sessions or self._eager() or others.any_read or others.begin()
-        self.import_watch.at_each = self._sample_frameworks if others.any_found else None
+        self.import_watch.at_each = self._sample_frameworks
 
     def _tensorflow_is_here(self, context: "ModuleType") -> None:
         """Report the version of TensorFlow, read the user's settings, and take part in the making of devices."""

@@ -25,6 +25,7 @@ class Frameworks:
         self._collector = collector
         self._found: dict[str, Reader] = {}
         self._due: dict[str, float] = {}
+        self._took: dict[str, float] = {}  # seconds of a core, the last reading
         self._settings: dict[str, dict[str, str]] = {}  # of those that have been read
         self._uuids: dict[int, Optional[str]] = {}
 
@@ -40,11 +41,6 @@ class Frameworks:
         if self._messenger.frameworks.get(reader.framework) != version:
             self._messenger.frameworks[reader.framework] = version
             self._messenger.hello()
-
-    @property
-    def any_found(self) -> bool:
-        """Whether the script has imported one."""
-        return bool(self._found)
 
     @property
     def any_read(self) -> bool:
@@ -78,7 +74,10 @@ class Frameworks:
             fields = reading._asdict()
             fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", uuid=self._uuids[ordinal])
             self._messenger.offer("framework", settings=self._settings[reader.framework], **fields)
-        self._due[reader.framework] = monotonic() + max(interval, (thread_time() - began) / _SHARE)
+        took = thread_time() - began
+        usual = min(took, self._took.get(reader.framework, 0.0))  # a single one, as the first, may take long
+        self._took[reader.framework] = took
+        self._due[reader.framework] = monotonic() + max(interval, usual / _SHARE)
 
 
 def _is_importing(reader: Reader) -> bool:
