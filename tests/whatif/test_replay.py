@@ -70,6 +70,16 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
 
 
+def test_a_free_that_comes_before_its_allocation_is_no_lack_of_room(program: Path) -> None:
+    """The allocation waits for the run of a function, longer than two of these short steps."""
+    made = [(2, 0), (2, 0), (2, 0), (3, 1), *((2 * thread, 0) for thread in (0, 6, 0, 4, 0, 4))]
+    events = [*made, (1, 7), (6, 0), (0, 0), (6, 0), (4, 0), (3, 11)]
+    runs = Runs([0, 0, 0, -1, -1, -1, -1, -1, 1, 2, -1, -1, -1], [Follows(2, 10, 1, -1)])
+    events = [(who, value if who & 1 else 1000) for who, value in events]
+    (row,) = run(program, events, [0, 5, 6, 7, 8, 9, 11, 12, 13], [Question(True, False, 64 * MIB)], runs=runs)
+    assert isinstance(row, SettingReplayed) and row.fits
+
+
 def fits(program: Path, events: list[tuple[int, int]], limit: int, runs: Runs) -> bool:
     """Return whether *events* fit into *limit* MiB where allocations may wait."""
     (answer,) = run(program, events, [], [Question(False, False, limit * MIB)], runs=runs)

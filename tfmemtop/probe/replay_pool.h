@@ -170,7 +170,9 @@ class Replay {
       while (step < trace_.steps.size() && trace_.steps[step] <= at) {
         step++;
         for (int64_t thread : blocked_) {
-          if (step >= 2 && since_[thread] < trace_.steps[step - 2] && MayDo(Head(thread))) return Failed(Head(thread));
+          const int64_t head = Head(thread);
+          const bool frees = trace_.events[head].who & 1;  // then it waits for an allocation, and not for room
+          if (step >= 2 && !frees && since_[thread] < trace_.steps[step - 2] && MayDo(head)) return Failed(head);
         }
       }
       const int64_t thread = trace_.events[at].who >> 1;
@@ -275,7 +277,7 @@ class Replay {
           const bool may = MayDo(head);
           if (!may || !Do(head)) {
             const bool begins = may && tried_[thread] == kNone;  // to wait for room, and not for a run any more
-            since_[thread] = begins ? at : head;
+            if (begins || !may) since_[thread] = at;
             outcome_.waits += begins && !(trace_.events[head].who & 1);
             tried_[thread] = may ? frees_ : kNone;
             done = false;
@@ -283,6 +285,7 @@ class Replay {
           }
           Done(head);
           cursor_[thread]++;
+          tried_[thread] = kNone;
           moved = true;
         }
         if (done) {
