@@ -75,6 +75,12 @@ def parse_exhausted(message: str) -> Exhausted:
     return Exhausted(place, requested, operation[1] if operation else None, shape, tensor[2] if tensor else None)
 
 
+def failed_node(message: str) -> str | None:
+    """Return the operation of a graph that an error's *message* is about."""
+    node = _NODE.search(message)
+    return node[1] if node else None
+
+
 def _tensor_bytes(shape: str, dtype: str | None) -> int | None:
     width = _WIDTH.fullmatch(dtype or "")
     size = _SIZES.get(dtype or "", max(1, int(width[1]) // 8) if width else None)

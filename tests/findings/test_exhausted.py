@@ -108,6 +108,25 @@ def test_a_graph_is_called_by_its_function() -> None:
     assert "tf.function `train_step` asked" in told(gpu(2 * GIB, OURS), graph).said.headline
 
 
+def test_an_operation_in_a_graph_is_named_with_its_layer_and_its_own_line() -> None:
+    graph = msgspec.structs.replace(
+        error(operation="__inference_train_step_140"), message="OOM [[{{node model/dense_1/MatMul}}]]"
+    )
+    stands = events.Waiting(t=29.0, pid=100, operation=None, file="/home/ada/train.py", line=12)
+    assert "MatMul of `model/dense_1` at train.py:12 asked" in told(gpu(2 * GIB, OURS), stands, graph).said.headline
+    line = events.AllocatorLine(
+        t=29.9,
+        pid=100,
+        at=29.9,
+        allocator="bfc",
+        size=64 * MIB,
+        operation="StatefulPartitionedCall/model/dense_1/MatMul",
+    )
+    made = events.OperationLine("StatefulPartitionedCall/model/dense_1/MatMul", "/home/ada/net.py", 7, "w @ x")
+    known = [line, events.OperationLines(t=29.0, pid=100, lines=[made])]
+    assert "at net.py:7 asked" in told(gpu(2 * GIB, OURS), stands, *known, graph).said.headline
+
+
 def test_held_back_by_the_users_limit() -> None:
     finding = told(gpu(2 * GIB, OURS), error())
     assert finding.cause.key is Key.LIMIT_TOO_SMALL and finding.anatomy.limit_by is LimitBy.TFMEMTOP

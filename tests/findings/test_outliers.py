@@ -15,6 +15,7 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.outliers import Request, outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.room import no_room
+from tfmemtop.state.step_course import unpacked
 
 
 def request(
@@ -75,6 +76,10 @@ def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
     sides = [events.Variable("", "tensors", shape, "float32", "GPU:0", 16384) for shape in ([4096], [4096, 1], [4096])]
     known = request(look(variables=sides), operation="Sub", asked=64 * MIB, shape=[4096, 4096], in_use=MIB)
     assert known is not None and "broadcasts [4096] and [4096,1] to [4096,4096]" in known.text
+    in_graph = request(
+        look(variables=sides), operation="__inference_f_7", node="loss/sub_1", asked=64 * MIB, shape=[8, 8], in_use=MIB
+    )
+    assert in_graph is not None and "broadcasts" in in_graph.text
     assert cause("MatMul") is None, "its result may be larger than its operands"
     assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
 
@@ -122,14 +127,28 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
 
 
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
-    def evidence(after: str) -> str:
+    def evidence(after: str, operation: str = "__inference_f_7") -> str:
         changed = [events.Changed("x", "float32[8,1024]", after, 2)]
         functions = events.Functions(t=3.0, pid=100, functions=[events.Traced("f", 2, 2, "t.py", 12, changed=changed)])
         steps = functions, w.step(rows=2048).done(t=20.0)
-        cause = request(look(), *steps, operation="Relu", asked=12 * MIB, shape=[3072, 1024])
+        cause = request(look(), *steps, operation=operation, asked=12 * MIB, shape=[3072, 1024])
         return " ".join(cause.evidence) if cause else ""
 
     assert "`x`" in evidence("float32[12,1024]") and "`x`" not in evidence("float32[None,1024]")
+    assert "`x`" not in evidence("float32[12,1024]", operation="Relu"), "run eagerly, it is not in the function"
+
+
+def test_a_line_of_the_script_that_asks_for_more_than_before() -> None:
+    steps = w.step(rows=2048).done(t=20.0)
+    made = [events.OperationLine(name, "/a/t.py", 9, "") for window in [steps] for name in unpacked(window).names]
+    lines = events.OperationLines(t=20.0, pid=100, lines=made)
+
+    def cause(line: str, operation: str = "Relu") -> Cause | None:
+        return request(look(), steps, lines, operation=operation, asked=GIB, shape=[9000, 9000], line=line)
+
+    larger = cause("/a/t.py:9")
+    assert larger is not None and larger.key is Key.STEP_LARGER and "[2048,1024], 8.0 MiB" in larger.text
+    assert cause("/a/t.py:10") is None and cause("/a/t.py:9", "Exp") is None
 
 
 def test_the_phase_that_asked_for_more_is_named() -> None:

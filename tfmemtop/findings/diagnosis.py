@@ -165,7 +165,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     most = ", ".join(holder_name(one.name) for one in held) or most
     if most and stock.in_use >= (a.asked or 0):
         cause = replace(cause, mostly=f"Mostly {most}.")
-    if sum(size for kind, size in known if kind in _OF_MODEL) >= stock.in_use / 2:
+    if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
     return cause
 

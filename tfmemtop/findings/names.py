@@ -12,7 +12,7 @@ from tfmemtop import events
 from tfmemtop.events import Call, Changed, LogicalDevice, Requested, Setting, Settled
 from tfmemtop.events.device_names import is_cpu
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.operation_names import named
+from tfmemtop.state.operation_names import Layers, named
 from tfmemtop.units import MIB, counted, format_bytes
 
 
@@ -250,6 +250,13 @@ def operation_name(name: str | None) -> str:
         function = name.strip("_").partition("_")[2].rpartition("_")[0]
         return "Keras" if function in _OF_KERAS else f"tf.function {quoted(function)}"
     return named(name).operation
+
+
+def node_name(node: str) -> str:
+    """Return the name of an operation of a graph with its layer: ``MatMul of `dense_1```."""
+    one = named(node)
+    layer = Layers([node], []).of(one)
+    return one.base + (f" of {quoted(layer)}" if layer else "")
 
 
 def argument_changed(one: Changed, function: str) -> str:

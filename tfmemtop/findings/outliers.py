@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, zip_longest
 from math import prod
+from statistics import median_low
 
 import msgspec
 from msgspec.structs import replace
@@ -35,10 +36,11 @@ _CONSTANT = "_EagerConst"
 """The operation that copies an array of the host."""
 
 _ELEMENTWISE = {
-    *("Add", "AddV2", "Sub", "Mul", "RealDiv", "DivNoNan", "SquaredDifference", "Maximum", "Minimum", "Pow"),
-    *("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "SelectV2"),
+    *("add", "addv2", "sub", "mul", "realdiv", "truediv", "divnonan", "squareddifference", "maximum", "minimum", "pow"),
+    *("equal", "notequal", "greater", "greaterequal", "less", "lessequal", "logicaland", "logicalor", "selectv2"),
 }
-"""Operations whose result is no larger than their largest operand, unless they broadcast them."""
+"""Operations whose result is no larger than their largest operand, unless they broadcast them: names without ``_`` and
+capitals."""
 
 _OF_ONE = {
     *("Abs", "Cast", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Rsqrt"),
@@ -216,7 +218,7 @@ def broadcast(request: Request) -> Cause | None:
     if look is None or not look.largest or a.asked is None or a.in_use is None:
         return None
     largest = max(one.bytes for one in look.largest)
-    if operation_name(a.operation) not in _ELEMENTWISE or a.asked < max(a.in_use, 4 * largest, _LEAST):
+    if not _is_elementwise(a) or a.asked < max(a.in_use, 4 * largest, _LEAST):
         return None
     made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
     shapes = sorted({tuple(one.shape) for one in look.largest})
@@ -227,6 +229,11 @@ def broadcast(request: Request) -> Cause | None:
     code = "difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)"
     cause = _too_large(a, text, Action.CHECK_SHAPES, code)
     return replace(cause, evidence=(*cause.evidence, held))
+
+
+def _is_elementwise(a: Anatomy) -> bool:
+    name = named(a.node or a.operation or "").base
+    return name.replace("_", "").lower() in _ELEMENTWISE
 
 
 def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -266,7 +273,7 @@ def whole_again(request: Request) -> Cause | None:
     alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
     if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
         return None
-    if operation_name(a.operation) not in _ELEMENTWISE | _OF_ONE:
+    if not _is_elementwise(a) and operation_name(a.operation) not in _OF_ONE:
         return None
     text = f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one."
     return _too_large(a, text, Action.IN_PARTS)
@@ -296,7 +303,7 @@ def step_larger(request: Request) -> Cause | None:
     if a.operation == _CONSTANT and a.shape is None:
         return None  # it copies arrays of all kinds, which are not alike
     stock = request.stock
-    past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes)
+    past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes, a.line)
     if past is None or a.asked < _LARGER * past.bytes:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
@@ -324,8 +331,10 @@ def longer_loop(request: Request) -> Cause | None:
     for part in parts:
         counts[part.operation] += part.count
         sizes[part.operation] += part.bytes
-    # An operation may have several results a round, such as a split.
-    rounds, operation = min((counts[name], name) for name in sizes if sizes[name] >= _OF_LOOP * max(sizes.values()))
+    # An operation may have several results a round, such as a split, or none in some.
+    rounds, operation = median_low(
+        (counts[name], name) for name in sizes if sizes[name] >= _OF_LOOP * max(sizes.values())
+    )
     windows = recorded(request.hooked.windows.get(request.stock.device))
     newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
     peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
@@ -352,7 +361,12 @@ def _times(ratio: float) -> str:
 
 
 def _changed(request: Request) -> str:
-    """Return which argument of a function had another shape in its newest tracing, if that says a size."""
+    """Return which argument of a function had another shape in its newest tracing, if that says a size.
+
+    What was run eagerly has nothing to do with a function's arguments.
+    """
+    if not (request.anatomy.operation or "").startswith("__"):
+        return ""
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed:
             if one.before != one.after and "[" in one.after and "None" not in one.after:

@@ -1,10 +1,12 @@
 """Requests like one that failed, in the windows that were recorded before: how large they were. Pure."""
 
 from collections.abc import Set
+from operator import le
 
 import msgspec
 
 from tfmemtop.events import Holders, Holding
+from tfmemtop.state.attribution import made_at
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
@@ -27,12 +29,14 @@ def largest_before(
     shape: list[int] | None,
     before: float,
     variables: Set[tuple[int, ...]] = frozenset(),
+    line: str | None = None,
 ) -> PastRequest | None:
     """Return the largest earlier request like one for *shape* by *operation*, made by *before*.
 
     It is one by the same operation, if that is known by its name in a graph; else one for a tensor of as many
-    dimensions, most of which are equal. What has the shape of one of the *variables* is left out: its size is not that
-    of a batch. ``None`` if neither name nor shape is known, or if there was room for an even larger one.
+    dimensions, most of which are equal, or which the same *line* of the script asked for. What has the shape of one of
+    the *variables* is left out: its size is not that of a batch. ``None`` if neither name nor shape is known, or if
+    there was room for an even larger one.
     """
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and name is None:
@@ -46,7 +50,8 @@ def largest_before(
                 continue
             if shape is not None and _extends(shape, known):
                 return None
-            if shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape)):
+            alike = shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape))
+            if alike or (name is not None and _smaller(known, shape) and _is_at(line, hooked, course.name(kind))):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
                 found.append(PastRequest(() if of_bytes else tuple(known), kind.requested))
     return max(found, key=lambda one: one.bytes, default=None)
@@ -73,6 +78,15 @@ def _extends(small: list[int], large: list[int]) -> bool:
         return False
     pairs = list(zip(small, large, strict=True))
     return sum(old == new for old, new in pairs) * 2 >= len(pairs) and all(new >= old for old, new in pairs)
+
+
+def _smaller(small: list[int], large: list[int] | None) -> bool:
+    return large is not None and len(small) == len(large) and all(map(le, small, large))
+
+
+def _is_at(line: str | None, hooked: Hooked, operation: str) -> bool:
+    made = made_at(hooked, operation)
+    return made is not None and line == f"{made.file}:{made.line}"
 
 
 def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:

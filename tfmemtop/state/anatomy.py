@@ -6,10 +6,12 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.state.attribution import made_at
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.state.trend import Trend
+from tfmemtop.tensorflow_text import failed_node
 
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
@@ -26,7 +28,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes. ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the
     reading are older than the failure. ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow
-    reports that it can do without this memory.
+    reports that it can do without this memory. Where ``operation`` is a graph's call, ``node`` is the operation of the
+    graph that asked, and ``node_line`` the line that made it, as far as they are known.
     """
 
     pid: int
@@ -50,6 +53,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     largest_other: tuple[int, int] | None
     reading_age_s: float | None
     map_age_s: float | None
+    node: str | None = None
+    node_line: str | None = None
 
     @property
     def cached(self) -> int | None:
@@ -141,6 +146,8 @@ def _anatomy(
     known = [(used, number) for number, used in others or () if used is not None]
     waiting = waited(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
+    node = _node(error, complaint)
+    made = made_at(hooked, node) if node else None
     return Anatomy(
         pid=pid,
         device=device,
@@ -164,7 +171,17 @@ def _anatomy(
         largest_other=max(known)[::-1] if known else None,
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
+        node=node,
+        node_line=f"{made.file}:{made.line}" if made and made.file else None,
     )
+
+
+def _node(error: events.OutOfMemory | None, complaint: Complaint | None) -> str | None:
+    """Return the operation of a graph for which there was no room, by its whole name where TensorFlow's line has it."""
+    if error is None or not (error.operation or "").startswith("__"):
+        return None
+    node, whole = failed_node(error.message), complaint.operation if complaint else None
+    return whole if node and whole and whole.endswith(f"/{node}") else node
 
 
 def waited(hooked: Hooked, failed: float) -> events.Waiting | None:

@@ -164,7 +164,7 @@ class Attribution:
                 file = self._file(value.file)
                 line = events.OperationLine(value.operation, file, value.line, "") if file else None
                 operation, dtype = value.operation or value.instruction, match[1] if match else ""
-                line = line or self._line(value.operation)
+                line = line or made_at(self._hooked, value.operation)
                 yield Owner(kind, layer, operation, shape, dtype, "xla", line=line), value.size
 
     def _owner(self, holding: events.Holding) -> Owner:
@@ -178,7 +178,7 @@ class Attribution:
             return Owner(Kind.XLA, "", self._compiled, shape, holding.dtype, holding.region)
         if shape == COPIED and kind is Kind.ACTIVATIONS:
             kind, layer = Kind.INPUT, ""
-        line, made = self._line(operation), _MADE.match(operation)
+        line, made = made_at(self._hooked, operation), _MADE.match(operation)
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
 
@@ -234,21 +234,22 @@ class Attribution:
         lines = (line.file for line in self._hooked.lines.values())
         return next((name for name in chain(functions, lines) if name.endswith(cell)), file)
 
-    def _line(self, operation: str) -> events.OperationLine | None:
-        """Return the line of the script that makes an operation; for a gradient, the line of the forward operation."""
-        lines = self._hooked.lines
-        if not lines or not operation:
-            return None
-        one = named(operation)
-        path = [*one.scopes, one.operation]
-        for name in (operation, "/".join(path)):
-            if name in lines:
-                return lines[name]
-        if one.phase is Phase.BACKWARD:
-            while path := path[:-1]:
-                if "/".join(path) in lines:
-                    return lines["/".join(path)]
+
+def made_at(hooked: Hooked, operation: str) -> events.OperationLine | None:
+    """Return the line of the script that makes an operation; for a gradient, the line of the forward operation."""
+    lines = hooked.lines
+    if not lines or not operation:
         return None
+    one = named(operation)
+    path = [*one.scopes, one.operation]
+    for name in (operation, "/".join(path)):
+        if name in lines:
+            return lines[name]
+    if one.phase is Phase.BACKWARD:
+        while path := path[:-1]:
+            if "/".join(path) in lines:
+                return lines["/".join(path)]
+    return None
 
 
 def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
-from tfmemtop.findings.names import named_spot, operation_name, tensor_text
+from tfmemtop.findings.names import named_spot, node_name, operation_name, tensor_text
 from tfmemtop.findings.outliers import VECTORIZED_NAME, is_vectorized
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
@@ -214,8 +214,12 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
 
     With *shaped*, the shape of the tensor follows.
     """
-    name = VECTORIZED_NAME if is_vectorized(a) else operation_name(a.operation)
-    who = (name or "the script") + (f" at {named_spot(a.line)}" if a.line else "")
+    name, line = operation_name(a.operation), a.line
+    if is_vectorized(a):
+        name = VECTORIZED_NAME
+    elif a.node:
+        name, line = node_name(a.node), a.node_line or a.line
+    who = (name or "the script") + (f" at {named_spot(line)}" if line else "")
     if a.asked is not None:
         shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
         return f"{who} asked for {format_bytes(a.asked)}{shape}"
