@@ -26,6 +26,7 @@ from tfmemtop.state.model import (
     NOTICES_KEPT,
     PROCESSES_KEPT,
     WINDOWS_OF_PHASES_KEPT,
+    Came,
     Context,
     CpuPool,
     DeviceState,
@@ -115,14 +116,32 @@ def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
     if not made:
         return
     context.unconfirmed = now
-    pool = pool_use(list(now.readings.values()))[1] if known else None
-    if pool is None or pool + now.of_frameworks > now.total:
+    _note_what_came(context, now)
+    rest = now.rest if known else None
+    if rest is None or rest < 0:
         return
     # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
-    rest = now.total - pool - now.of_frameworks
     if not context.exact:
         context.size = rest if context.size is None else min(rest, context.size)
     context.recent.append(rest)
+
+
+def _note_what_came(context: Context, now: Measured) -> None:
+    """Note by how much the memory outside the pools grew as other frameworks began.
+
+    They began between the two totals before *now*. It is noted only if all else had the same figures all the time.
+    """
+    if len(context.before) == 2:
+        old, first = context.before
+        context.begun |= old.figures.keys()
+        begun = [one for one in first.figures if one and one not in context.begun]
+        rests = [one.rest for one in (old, first, now)]
+        rested = {one: told for one, told in now.figures.items() if one not in begun} == old.figures
+        if begun and rested and None not in rests:
+            grown = min(rest or 0 for rest in rests[1:]) - (rests[0] or 0)
+            if grown > 0:
+                context.came.append(Came(tuple(begun), grown))
+    context.before.append(now)
 
 
 def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> None:
