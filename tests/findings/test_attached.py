@@ -14,7 +14,7 @@ from tfmemtop.findings.rules.devices import NoGpuSeen
 from tfmemtop.findings.rules.ending import RunEnded
 from tfmemtop.findings.rules.outside import HeldBeside
 from tfmemtop.state import State, apply
-from tfmemtop.state.outcome import outcome
+from tfmemtop.state.figures import outcome
 from tfmemtop.state.waiting import Stage, waiting
 
 GIB = 1 << 30

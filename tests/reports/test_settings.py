@@ -7,7 +7,7 @@ from tests.streams import GIB
 from tfmemtop import events
 from tfmemtop.reports.settings import changes, chosen, in_effect
 from tfmemtop.settings import Settings
-from tfmemtop.state import effective_settings as facts
+from tfmemtop.state import figures as facts
 
 
 def said(stream: list[events.Event]) -> list[str]:

@@ -25,8 +25,7 @@ from tfmemtop.events import Holders, ScriptPhase
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
-from tfmemtop.reports import lifetimes
-from tfmemtop.reports.holders import table, to_json
+from tfmemtop.reports.holders import lifetimes_json, lifetimes_table, table, to_json
 from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
 from tfmemtop.state.holder_views import fullest_in
 from tfmemtop.state.holders import By
@@ -90,7 +89,7 @@ def run(arguments: HoldersArguments) -> int:
     if arguments.phase is not None:
         one, at, note = _in_phase(shown[0], [*of_file.phases.values()], arguments.phase)
     if arguments.lifetimes:
-        print_json(lifetimes.to_json(one)) if arguments.json else print_lines(lifetimes.table(one))
+        print_json(lifetimes_json(one)) if arguments.json else print_lines(lifetimes_table(one))
     elif arguments.json:
         print_json(to_json(one, by, at))
     else:

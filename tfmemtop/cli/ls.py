@@ -18,7 +18,7 @@ from tfmemtop.cli.sessions import newest_sessions
 from tfmemtop.findings.rules.ending import RUNNING, ended
 from tfmemtop.placement import Placement, rank_of
 from tfmemtop.safe import safe
-from tfmemtop.state.outcome import SessionFigures
+from tfmemtop.state.figures import SessionFigures
 from tfmemtop.state.program import program
 from tfmemtop.units import aligned, counted, format_bytes, format_duration
 

@@ -15,8 +15,8 @@ from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.recording.outline import STRETCH_S
 from tfmemtop.findings.review import LOOK_S
 from tfmemtop.state import State, apply
+from tfmemtop.state.figures import TOLD_BY, SessionFigures, SessionOutcome, outcome
 from tfmemtop.state.model import RunState
-from tfmemtop.state.outcome import TOLD_BY, SessionFigures, SessionOutcome, outcome
 
 _LONG_S = 3600.0
 _WHOLE_S = 300.0

@@ -1,4 +1,4 @@
-"""The report on the holders of a pool's memory at the peak of a step, as text and as JSON. Pure."""
+"""The report on the holders of a pool's memory at the peak of a step, and on its buffers, as text and as JSON. Pure."""
 
 import textwrap
 from collections import Counter
@@ -7,13 +7,16 @@ from typing import Any
 
 from tfmemtop.events import Closed, Holders, Opened
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.findings.holders import buffer as buffer_name
 from tfmemtop.findings.holders import group, holder, kind, nameless
+from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import Chosen, higher_peak
+from tfmemtop.state.holder_views import Lifetime, Lifetimes, lifetimes
 from tfmemtop.state.holders import By, Holder, Standing, standing
 from tfmemtop.state.step_course import times_us
-from tfmemtop.units import aligned, counted, format_bytes, spoken
+from tfmemtop.units import aligned, counted, duration, format_bytes, spoken
 
 _WIDTH = 96
 _NAME = 52  # characters of a row's name
@@ -209,3 +212,66 @@ def by_kind(found: Standing) -> str:
     """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
     told = ((of, size) for of, size in _by_kind(found.holders) if size >= 0.01 * found.total)
     return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for of, size in told)
+
+
+_BUFFERS = 60
+_BUFFER_NAME, _BAR_CELLS = 36, 40  # characters
+_PEAK = "┊"
+
+
+def lifetimes_table(one: Chosen) -> list[str]:
+    """Return the largest buffers of a window as lines of text, each with a bar over the window's time."""
+    shown = lifetimes(one.window, one.hooked)
+    listed, others = shown.buffers[:_BUFFERS], shown.buffers[_BUFFERS:]
+    head = about(one, (), standing(one.window, one.hooked, By.KIND), "at the peak")
+    head += (
+        f" The column of bars spans {duration(shown.whole_us)}; {_PEAK} is the peak, after {duration(shown.peak_us)}."
+    )
+    rows = [_of_buffer(shown, each) for each in listed]
+    lines = [*wrap(head), ""]
+    lines += aligned([("BUFFER", "KIND", "BYTES", _lifetime_bar(shown, range(0)), "LINE"), *rows], {0, 1, 3, 4})
+    if others:
+        size = format_bytes(sum(each.part.bytes for each in others))
+        lines += ["", f"{counted(len(others), 'smaller buffer')}, {size} in all, not all at one time: see --json."]
+    return lines
+
+
+def lifetimes_json(one: Chosen) -> dict[str, Any]:
+    """Return all buffers as keys and values. ``from`` and ``to`` are seconds of the session."""
+    shown, began = lifetimes(one.window, one.hooked), one.window.began
+
+    def at(us: int | None) -> float | None:
+        return None if us is None else round(began + us / 1e6, 6)
+
+    return {
+        "device": one.device,
+        "peak": one.window.peak,
+        "at": at(shown.peak_us),
+        "buffers": [
+            {
+                "name": buffer_name(each.part),
+                "kind": each.part.kind.value,
+                "bytes": each.part.bytes,
+                "from": at(each.from_us),
+                "to": at(each.to_us),
+                "line": _place(each),
+                "stack": frames(each.part.line),
+            }
+            for each in shown.buffers
+        ],
+    }
+
+
+def _of_buffer(shown: Lifetimes, each: Lifetime) -> tuple[str, ...]:
+    name = end_of_name(safe(buffer_name(each.part)), _BUFFER_NAME)
+    bar = _lifetime_bar(shown, shown.cells(each, _BAR_CELLS))
+    return name, kind(each.part.kind), format_bytes(each.part.bytes), bar, _place(each)
+
+
+def _lifetime_bar(shown: Lifetimes, used: range) -> str:
+    peak = shown.cell(shown.peak_us, _BAR_CELLS)
+    return "".join("█" if cell in used else _PEAK if cell == peak else " " for cell in range(_BAR_CELLS))
+
+
+def _place(each: Lifetime) -> str:
+    return spot(each.part.line.file, each.part.line.line) if each.part.line else ""

@@ -11,7 +11,7 @@ from tfmemtop.reports.comparison_text import how_it_ended
 from tfmemtop.reports.rank_differences import Differs, differences, rank_name
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.effective_settings import EffectiveSettings
+from tfmemtop.state.figures import EffectiveSettings
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
 from tfmemtop.units import UNKNOWN, aligned, counted, format_bytes, format_count, format_duration, format_rate, sentence
 

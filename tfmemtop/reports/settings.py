@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfmemtop.settings import Settings, masked
-from tfmemtop.state.effective_settings import EffectiveSettings
+from tfmemtop.state.figures import EffectiveSettings
 from tfmemtop.units import MIB, format_bytes
 
 SCRIPTS_OWN = "the script's own settings"

@@ -13,7 +13,7 @@ from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.findings.rules.settings import SETTINGS_RULES
 from tfmemtop.reports import settings
 from tfmemtop.state import State
-from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import program
 from tfmemtop.state.steps import pace

@@ -1,13 +1,55 @@
-"""The figures of one run, to be compared with those of other runs. Pure."""
+"""The figures and settings of one run, to be compared with those of others, and the outcome of a session. Pure."""
+
+from collections.abc import Iterable
 
 import msgspec
 
+from tfmemtop import events
+from tfmemtop.events.device_names import is_gpu, is_pinned
 from tfmemtop.events.runs import Ending
-from tfmemtop.state.effective_settings import EffectiveSettings, effective_settings
+from tfmemtop.placement import Placement
+from tfmemtop.settings import Settings
 from tfmemtop.state.history import Curve
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import lasting
 from tfmemtop.state.steps import FunctionCounts, pace
+
+
+class EffectiveSettings(msgspec.Struct, frozen=True):
+    """The settings that TensorFlow uses in a run: on its GPUs, or on the CPU if there are none.
+
+    ``chosen`` is what the user chose. Until TensorFlow has made its devices, ``settled`` is false and nothing else is
+    known. ``growths`` has two values where devices differ. ``limits`` are bytes, one for each device with a limit.
+    """
+
+    chosen: Settings
+    settled: bool = False
+    on_gpu: bool = False
+    growths: frozenset[bool] = frozenset()
+    limits: tuple[int, ...] = ()
+    allocators: tuple[str, ...] = ()
+
+    @property
+    def chosen_beside(self) -> Settings:
+        """The settings that the user chose and that the other fields do not show."""
+        # The CPU pool that the user chose is kept only if there are GPUs: without them, ``limits`` has it.
+        cpu_pool = self.chosen.cpu_pool if self.on_gpu else None
+        return msgspec.structs.replace(self.chosen, growth=None, memory_limit=None, allocator=None, cpu_pool=cpu_pool)
+
+
+def effective_settings(run: RunState) -> EffectiveSettings:
+    """Return the settings of *run*, as TensorFlow's devices last had them."""
+    gpus = [device for name, device in run.effective.items() if is_gpu(name)]
+    # If there are GPUs, the pool on the CPU is left out: it always grows, and has a limit of its own.
+    devices = gpus or list(run.effective.values())
+    return EffectiveSettings(
+        chosen=run.settings,
+        settled=bool(devices),
+        on_gpu=bool(gpus),
+        growths=frozenset(device.growth for device in devices if device.growth is not None),
+        limits=tuple(device.limit for device in devices if device.limit is not None),
+        allocators=tuple(sorted({device.allocator for device in devices if device.allocator})),
+    )
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -93,3 +135,68 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         phases=run.phase_peaks,
         past=Past(run.started, run.curve, run.steps.busiest if run.steps else None),
     )
+
+
+TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
+"""The events that :func:`outcome` needs."""
+
+
+class SessionOutcome(msgspec.Struct, frozen=True):
+    """The last run of a session: its number and how it ended.
+
+    ``peak_in_use`` is the highest of all runs on one device, in bytes, where known. ``kernel`` is true for a Jupyter
+    kernel. Each start of a kernel is a session of its own. ``notebook`` is the file of its notebook, where known.
+    """
+
+    run: int | None = None
+    ending: Ending | None = None
+    peak_in_use: int | None = None
+    kernel: bool = False
+    notebook: str | None = None
+    left: bool = False  # tfmemtop had not started it and no longer reads it, and it went on
+
+
+class SessionFigures(msgspec.Struct, frozen=True):
+    """A session. ``path``, and ``size`` in bytes, are those of its recording, ``None`` if there is none.
+
+    Times are in seconds, ``started`` since 1970. A session is ``going`` as long as it can be attached to, or its
+    recording is written.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    started: float
+    duration_s: float
+    going: bool
+    last: SessionOutcome
+    path: str | None = None
+    size: int | None = None
+    placement: Placement | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its script has not ended."""
+        return self.going and self.last.ending is None
+
+
+def outcome(stream: Iterable[events.Event]) -> SessionOutcome:
+    """Return the outcome of the session in *stream*. Only its events of the classes in :data:`TOLD_BY` are needed."""
+    run: int | None = None
+    ending: Ending | None = None
+    peak: int | None = None
+    left = False
+    kernel, notebook = False, None
+    for event in stream:
+        match event:
+            case events.Run():
+                run, ending, left = event.run, None, False
+                kernel, notebook = event.kernel is not None, event.notebook
+            case events.RunEnd():
+                run, ending = event.run, event.ending
+            case events.Outside():
+                left = event.state is events.OutsideState.LEFT
+            case events.Allocator() if not is_pinned(event.device):
+                peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
+            case _:
+                pass
+    return SessionOutcome(run, ending, peak, kernel, notebook, left)

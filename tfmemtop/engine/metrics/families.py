@@ -15,7 +15,7 @@ from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.allocator_rows import AllocatorRow, allocators
-from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, RunState
 from tfmemtop.state.steps import pace

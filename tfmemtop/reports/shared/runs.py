@@ -34,7 +34,7 @@ from tfmemtop.reports.why import command_to_paste, heading, quoted, sized
 from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
-from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.frameworks import used_frameworks
 from tfmemtop.state.holder_choice import Chosen, chosen, recorded
 from tfmemtop.state.lookup import device_of, of_run

@@ -22,11 +22,10 @@ from rich.cells import cell_len
 from tfmemtop.safe import safe
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, painted
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.draw.scale import Scale, ScaleChoice, scale
+from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.window import FOLD, FOLD_CELLS, Window
 from tfmemtop.units import format_duration, format_short
 

@@ -4,11 +4,11 @@ from rich.segment import Segment
 
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import spot
-from tfmemtop.state.lifetimes import Lifetime, Lifetimes
-from tfmemtop.ui.draw.axis import Places, axis, label_places
+from tfmemtop.state.holder_views import Lifetime, Lifetimes
 from tfmemtop.ui.draw.holder_table import shape_text
 from tfmemtop.ui.draw.lines import Line, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.scale import Places, axis, label_places
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import duration, format_short
 

@@ -7,11 +7,10 @@ where one covers the other. In ASCII a line is made of its mark.
 from itertools import pairwise
 
 from tfmemtop.state.overlay import Overlay, Trace
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import PLAIN, RUNS, Glyphs
-from tfmemtop.ui.draw.scale import Scale, ScaleChoice, scale
+from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.window import span_text
 
 _STYLES = {"0": RUNS[0], "1": RUNS[1], "2": PLAIN}  # by the run that a cell belongs to; 2: none

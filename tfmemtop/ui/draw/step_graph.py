@@ -16,10 +16,10 @@ from rich.style import Style
 
 from tfmemtop.findings import holders as words
 from tfmemtop.state.holders import ORDER, StepSlice
-from tfmemtop.ui.draw.axis import GUTTER, Places, axis, gutters
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import BOLD, HOLDER, LETTER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.scale import GUTTER, Places, axis, gutters
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import duration, format_short
 

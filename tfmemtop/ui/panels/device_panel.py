@@ -19,21 +19,19 @@ from tfmemtop.reports.devices import activity, note, title
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.views import DevicePanel, host_panel, panels, seconds_a_step
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
-from tfmemtop.ui.draw import moment
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
 from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
-from tfmemtop.ui.draw.moment import ChosenMoment
 from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
-from tfmemtop.ui.draw.window import FIRST, SPANS, Window, newest, whole, young
+from tfmemtop.ui.draw.window import FIRST, SPANS, ChosenMoment, Window, moment_facts, newest, whole, young
 from tfmemtop.ui.panels.key_bar import Hints
 from tfmemtop.ui.screens.drawn import Changed
 from tfmemtop.units import duration
@@ -273,7 +271,7 @@ class DevicesPanel(Panel, can_focus=True):
         *steps* are the seconds of a step that the graph shows, ``None`` if it shows none.
         """
         t = panel.moment
-        facts = [*activity(panel)] if t is None else moment.facts(self.state, panel, t, self.moment.column)
+        facts = [*activity(panel)] if t is None else moment_facts(self.state, panel, t, self.moment.column)
         if steps is not None and t is None:
             top_s = steps_top_s(steps)
             facts.insert(0, f"steps 0 to {duration(round(top_s * 1e6))}" if top_s else "no steps counted")

@@ -13,7 +13,7 @@ from tfmemtop.experiments.session.source import is_over
 from tfmemtop.placement import Placement, rank_in_short, where
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.effective_settings import effective_settings
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
 from tfmemtop.state.steps import pace

@@ -11,16 +11,17 @@ from tfmemtop.state.holder_choice import fullest, higher_peak, moment, nearest
 from tfmemtop.state.holder_views import (
     Change,
     HolderRow,
+    Lifetimes,
     Listed,
     changes,
     course_slices,
     hooked_at,
+    lifetimes,
     listed,
     pools_with_holders,
     windows,
 )
 from tfmemtop.state.holders import By, Part, StepSlice
-from tfmemtop.state.lifetimes import Lifetimes, lifetimes
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.ui.screens.full_screen import beside

@@ -27,10 +27,10 @@ from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui import refusals
 from tfmemtop.ui.draw import holder_table, lifetime_bars, step_graph
-from tfmemtop.ui.draw.axis import GUTTER
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, Glyphs
+from tfmemtop.ui.draw.scale import GUTTER
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.screens.drawn import PoolWanted
