@@ -121,6 +121,10 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), steps, operation="Relu", asked=12 * MIB, shape=[2048, 1536]) is None, "a wider layer"
     assert request(look(), w.step(rows=4096).done(t=20.0), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None
     assert request(look(), operation="Relu", asked=12 * MIB, shape=[3072, 1024]) is None, "nothing was recorded"
+    function = "__inference_step_9"
+    assert request(look(), steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is None, "of the first step"
+    calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
+    assert request(look(), calls, steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is not None
     small = w.Window(number=1)
     small.allocate(256, "_EagerConst", shape=[0], dtype="float32")
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
-from tfmemtop.findings.outliers import Request, of_call, outlier
+from tfmemtop.findings.outliers import Request, in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
@@ -83,10 +83,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept
-    peak = trend.peak if trend else None
-    in_function = (a.operation or "").startswith("__")
-    if in_function and not hooked.steps.made(0.0, t)[0]:
-        peak = 0  # not one step has found enough, so what one needs is not known
+    # If not one step has found enough, what one needs is not known.
+    peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
     return _beyond_all(_between(full, stock), hooked, trend, a, began - _LONG_AGO_S)
 

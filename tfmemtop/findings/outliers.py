@@ -302,6 +302,8 @@ def step_larger(request: Request) -> Cause | None:
         return None  # the size of a variable or of its gradient is not changed by a batch
     if a.operation == _CONSTANT and a.shape is None:
         return None  # it copies arrays of all kinds, which are not alike
+    if in_first_step(a, request.hooked, request.t):
+        return None  # what was smaller was another layer's
     stock = request.stock
     past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes, a.line)
     if past is None or a.asked < _LARGER * past.bytes:
@@ -319,6 +321,12 @@ def step_larger(request: Request) -> Cause | None:
         (Action.BOUND_REQUEST,),
         evidence=tuple(filter(None, (f"That is {_times(a.asked / past.bytes)} times as much.", _changed(request)))),
     )
+
+
+def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
+    """Return whether a compiled function asked for it, before any step was whole at *t* seconds."""
+    first = hooked.steps.first_step
+    return (a.operation or "").startswith("__") and (first is None or first > t)
 
 
 def longer_loop(request: Request) -> Cause | None:
