@@ -77,6 +77,9 @@ def test_a_collection_of_tensors() -> None:
     assert (cause.bytes, cause.count, actions(cause)) == (300 * MIB, MANY, [Action.KEEP_ARRAYS])
     assert kept(look(group("losses", MANY - 1, 300 * MIB))) is None, "so few may be needed"
     assert kept(look(group("losses", MANY - 1, 500 * MIB))) is not None, "but not half of the memory"
+    few = look(group("epochs[*]", 4, 300 * MIB, items=4))
+    assert kept(few, need=replace(FULL, rose=300 * MIB)) is not None, "but not as much as memory rose by"
+    assert kept(few, need=replace(FULL, rose=299 * MIB)) is None
     assert kept(look(group("losses", 900, 249 * MIB))) is None, "less than a quarter does not matter"
     assert kept(look(group("losses", 900, 1100 * MIB))) is None, "views of other memory: more than is in use"
     # Without them, there would have been no room either.
@@ -183,6 +186,11 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     assert actions(kept(look(*searched), file=in_keras)) == [Action.SEPARATE_PROCESS]
     assert kept(look(*searched), need=replace(FULL, rose=299 * MIB)) is None, "made at once"
     assert kept(look(searched[0])) is None, "layers of one model"
+    part_found = [group("trials[*]", 20, 50 * MIB, kind, items=14, shape=None) for kind in kinds]
+    sizes = [*named(*(f"net_{model}/a/kernel" for model in range(8))), *wide("net_8/a_1/kernel")]
+    found = kept(look(*part_found, variables=sizes), file=in_keras)
+    assert found is not None and found.holder == "trials[*]" and (found.bytes or 0) > 800 * MIB, "theirs by name"
+    assert "~" in found.text and actions(found) == [Action.SEPARATE_PROCESS], "not one model, as their sizes differ"
     assert kept(look(group("model", 56, 300 * MIB, "variables", items=1))) is None, "one model is needed"
     assert kept(look(group("layers[*]", 12, 300 * MIB, "variables", items=4))) is None, "layers of one model"
 
@@ -191,10 +199,16 @@ def named(*names: str, kind: str = "variables") -> list[events.Variable]:
     return [events.Variable(name, kind, [1024, 25600], "float32", "GPU:0", 100 * MIB) for name in names]
 
 
+def wide(*names: str) -> list[events.Variable]:
+    return [replace(one, shape=[2048, 12800]) for one in named(*names)]
+
+
 @pytest.mark.parametrize(
     ("variables", "number"),
     [
         (named("sequential/dense/kernel", "sequential_1/dense_1/kernel", "sequential_2/dense_2/kernel"), 3),
+        (named("net/dense/kernel", "net_1/dense/kernel") + wide("net_2/dense/kernel"), 3),  # as of a search
+        (named("dense/kernel", "dense/kernel") + wide("dense/kernel"), 0),
         (named("average", "average", "average"), 3),
         (named("adam/dense_kernel", "adam_1/dense_kernel", "adam_2/dense_kernel", kind="optimizer"), 3),
         (named("sequential/dense/kernel", "sequential_1/dense_1/kernel"), 0),  # as in a GAN

@@ -22,8 +22,9 @@ from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.inventory import Group, Kept, is_constant
 from tfmemtop.units import counted, format_bytes
 
-_ON_TAPE, _LOOSE = 64, 32
-"""The least number of tensors on one tape, or without a path. Fewer may be those of one step, which it needs."""
+_ON_TAPE, _LOOSE, _SEVERAL = 64, 32, 4
+"""The least number of tensors on one tape, without a path, or in a list as memory rose. Fewer may be those of one step,
+which it needs."""
 
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
@@ -81,7 +82,8 @@ def tensors_kept(scene: Scene) -> Cause | None:
     """A list, a dict or another object of the script's keeps tensors."""
     kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
     for one in kept:
-        several = one.count >= MANY or one.bytes >= MOST * scene.stock.in_use
+        grew = one.items >= _SEVERAL and scene.need.rose >= one.bytes
+        several = one.count >= MANY or one.bytes >= MOST * scene.stock.in_use or grew
         gradients = _are_gradients(one, scene)
         if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
@@ -207,33 +209,34 @@ def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
 
 def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
-    name, number, size = scene.stock.copies
+    alike = scene.stock.copies
+    whole = min(alike.bytes, scene.stock.in_use)  # a variable that is being made has no memory yet
     for one in scene.stock.kept:
         # The layers of one model may lie in a list, too. Models are copies, or are made one after another. Those of a
         # search differ in their shapes.
         models = one.model and one.optimizer
-        one_by_one = one.items >= MANY and (one.shape is not None or models) and scene.need.rose >= one.bytes / 2
-        copies = number * 2 >= one.items or one_by_one
-        if one.variables and one.items > 2 and copies and scene.matters(one.bytes):
+        size, about = one.bytes, ""
+        if models and one.items >= alike.number - 1 > 1 and not scene.matters(size):
+            # All alike are theirs, though not all were found by this path. The last may not be in the list yet.
+            size, about = whole * min(one.items, alike.number) // alike.number, "~"
+        one_by_one = one.items >= MANY and (one.shape is not None or models) and scene.need.rose >= size / 2
+        copies = alike.number * 2 >= one.items
+        if one.variables and one.items > 2 and (copies or one_by_one) and scene.matters(size):
             each = one.count / one.items
-            several = f"objects with {one.count} variables" if each > 1 else "variables"
-            what = several
+            what = f"objects with {one.count} variables" if each > 1 else "variables"
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
-            text, same = f"{_keeps(one.holder)} {one.items} {what}", number * 2 >= one.items
-            remedies = _apart(scene, one.optimizer, same)
-            return _variables_kept(scene, text, one.holder, one.bytes, one.items, remedies)
-    size = min(size, scene.stock.in_use)  # a variable that is being made has no memory yet
+            remedies = _apart(scene, one.optimizer, copies and alike.same)
+            text = f"{_keeps(one.holder)} {one.items} {what}: {about}"
+            return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
-    if number > 2 and scene.need.rose >= size / 2 and scene.matters(size):
-        return _variables_kept(
-            scene,
-            f"There are {number} variables named {quoted(name)}, and as many others",
-            "",
-            size,
-            number,
-            _apart(scene, "/" in name, same=True),  # a layer's name
-        )
+    if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
+        model, _, of_layer = alike.name.partition("/")
+        text = f"There are {alike.number} variables named {quoted(alike.name)}, and as many others: "
+        if "/" in of_layer:
+            text = f"There are {alike.number} models like {quoted(model)}: "
+        remedies = _apart(scene, bool(of_layer), alike.same)
+        return _variables_kept(scene, text, "", whole, alike.number, remedies)
     return None
 
 
@@ -242,7 +245,7 @@ def _variables_kept(
 ) -> Cause:
     return Cause(
         Key.VARIABLES_KEPT,
-        f"{text}: {scene.sized(size)}.",
+        f"{text}{scene.sized(size)}.",
         holder,
         size,
         number,

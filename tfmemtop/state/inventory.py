@@ -26,7 +26,7 @@ from tfmemtop.state.located import lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
-_KEY = re.compile(r"\['[^']*'\]")
+_KEY, _INDEX = re.compile(r"\['[^']*'\]"), re.compile(r"\[\d+\]")
 _CLOSURE = re.compile(r"\.__closure__\[\d+\]")
 """A cell of what a function captures: its number says nothing to a user."""
 _MANY_KEYS = 8
@@ -83,6 +83,15 @@ class Kept(msgspec.Struct, frozen=True):
     dtype: str = ""
 
 
+class Copies(msgspec.Struct, frozen=True):
+    """Variables alike, named ``name``, as of ``number`` models: ``bytes`` of all, ``same`` if of the same shapes."""
+
+    name: str
+    number: int
+    bytes: int
+    same: bool
+
+
 class Inventory(msgspec.Struct, frozen=True, dict=True):
     """What is in use in the pool of ``device`` at a moment, ``in_use`` bytes by TensorFlow's allocator.
 
@@ -110,9 +119,9 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 one = replace(_kept(group), bytes=group.bytes - again * group.bytes // max(1, group.count))
                 before = found.get((one.holder, one.variables))
                 found[one.holder, one.variables] = _both(before, one) if before else one
-        grouped = {one.holder for one in found.values()}
+        grouped = tuple(_INDEX.sub("[*]", one.holder) for one in found.values() if not one.variables)
         for tensor in self.singles:
-            if not any(tensor.name.startswith(holder) for holder in grouped):
+            if not _INDEX.sub("[*]", tensor.name).startswith(grouped):
                 shape = tuple(tensor.shape)
                 found.setdefault(
                     (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
@@ -200,30 +209,32 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return kinds
 
     @cached_property
-    def copies(self) -> tuple[str, int, int]:
-        """The variables that are there most often, as if of so many models: a name, their number, bytes of all alike.
+    def copies(self) -> Copies:
+        """The variables that are there most often, as if of so many models.
 
-        Copies have one name, or belong to as many models or optimizers: ``sequential_3/dense_10/kernel``. Layers of
-        one model are no copies, though their names differ in numbers alone.
+        Copies have one name, or belong to as many models or optimizers: ``sequential_3/dense_10/kernel``, of which the
+        shapes may differ. Layers of one model are no copies, though their names differ in numbers alone.
         """
-        owners: dict[tuple[str, tuple[int, ...]], set[str]] = {}
+        owners: dict[tuple[str, tuple[int, ...]], dict[str, set[tuple[int, ...]]]] = {}
         names: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
         sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for one in self._named_variables():
             if one.name in _UNNAMED:
                 continue
-            root = NUMBER.sub("", one.name), tuple(one.shape)
+            owner, *parts = one.name.split("/")
+            owned, shape = len(parts) > 1 or one.kind == OPTIMIZER, tuple(one.shape)
+            root = NUMBER.sub("", one.name), () if owned else shape
             names.setdefault(root, Counter())[one.name] += 1
             sizes[root] += one.bytes
-            owner, *parts = one.name.split("/")
-            if len(parts) > 1 or one.kind == OPTIMIZER:
-                owners.setdefault(root, set()).add(owner)
+            if owned:
+                owners.setdefault(root, {}).setdefault(owner, set()).add(shape)
         if not names:
-            return "", 0, 0
+            return Copies("", 0, 0, same=True)
         numbers = {root: max(len(owners.get(root, ())), *found.values()) for root, found in names.items()}
         most = max(sizes, key=lambda root: (sizes[root], root))
-        number = numbers[most]
-        return most[0], number, sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
+        number, shapes = numbers[most], list(owners.get(most, {}).values())
+        size = sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
+        return Copies(most[0], number, size, same=all(each == shapes[0] for each in shapes))
 
     @cached_property
     def shapes(self) -> set[tuple[int, ...]]:
