@@ -191,6 +191,17 @@ def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
     assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
 
 
+def test_labels_in_one_hot_form_may_be_integers() -> None:
+    def advice(operation: str) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        labels = w.Window(number=1)
+        labels.allocate(GIB - 2 * MIB, operation, shape=[1 << 13, 1 << 15], dtype="float32")
+        return actions(told(full, labels.done(t=20.0), error(operation="__inference_f_7")).cause)
+
+    assert advice("one_hot")[0] is Action.KEEP_INTEGERS and Action.REDUCE_BATCH in advice("model/one_hot_1")
+    assert Action.KEEP_INTEGERS not in advice("dense/Relu")
+
+
 def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     def advice(code: str, census: events.Census) -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]

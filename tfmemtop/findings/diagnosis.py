@@ -21,6 +21,7 @@ from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory, inventory
 from tfmemtop.state.lookup import hooked_of, once_per_revision
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
 from tfmemtop.state.trend import Trend
 from tfmemtop.units import MIB, counted, format_bytes, spoken
 
@@ -35,6 +36,8 @@ _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 """The kinds of memory that do not depend on the batch."""
+
+_ONE_HOT = "one_hot", "onehot"
 
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
@@ -158,11 +161,13 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
     most += "; a GradientTape was open" if most and tape else ""
-    if large and large[0].count == 1 and large[0].bytes >= stock.in_use / 2:
+    if large and large[0].bytes >= stock.in_use / 2:
         most = _named_part(large[0])
     most = ", ".join(holder_name(one.name) for one in held) or most
     if most and stock.in_use >= (a.asked or 0):
         cause = replace(cause, mostly=f"Mostly {most}.")
+    if any(named(part.operation).base.lower() in _ONE_HOT for part in large):
+        cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
     return cause

@@ -56,6 +56,7 @@ _CACHED = re.compile(r"(?P<function>.+)\.<lru_cache>.*")
 _PRIVATE = re.compile(r"(?<=\])(\._\w+)+$")
 """Private attributes of the items of a collection, such as ``histories[*]._model``: the script does not write them."""
 
+_SHORT = 30  # characters
 _A_RANGE = 3  # from so many GPUs on, they are shown as a range
 
 BEFORE = "before the hook was there"
@@ -253,10 +254,10 @@ def operation_name(name: str | None) -> str:
 
 
 def node_name(node: str) -> str:
-    """Return the name of an operation of a graph with its layer: ``MatMul of `dense_1```."""
+    """Return the name of an operation of a graph with its layer, where that is short: ``MatMul of `dense_1```."""
     one = named(node)
     layer = Layers([node], []).of(one)
-    return one.base + (f" of {quoted(layer)}" if layer else "")
+    return one.base + (f" of {quoted(layer)}" if layer and len(layer) <= _SHORT else "")
 
 
 def argument_changed(one: Changed, function: str) -> str:

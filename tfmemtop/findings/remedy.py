@@ -110,6 +110,9 @@ class Action:
     )
     FEWER_ROWS = Remedy("compute fewer rows at a time, such as by fewer examples")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
+    KEEP_INTEGERS = Remedy(
+        "leave out one_hot: integer labels with sparse_categorical_crossentropy, an Embedding for integer inputs"
+    )
     STAY_SPARSE = Remedy(
         "keep it sparse, as with tf.sparse.sparse_dense_matmul, or make it dense in parts: batch by batch"
     )

@@ -336,7 +336,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     """Return the allocations in use at *t* seconds, by the newest window that began before.
 
     What a failed step held is released at once, often within the window. So in a window of the last seconds, the last
-    moment counts at which so much was *in use*.
+    moment counts at which about so much was *in use*, or else more.
     """
     known = [one for one in recorded(hooked.windows.get(device)) if one.began <= t]
     if not known:
@@ -345,7 +345,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     course = unpacked(window)
     at = course.events - 1
     if window.ended >= t - _RETRIED_S and course.held(at) < _NEARLY * in_use:
-        at = course.last_held(int(_NEARLY * in_use), at)
+        at = course.last_held(int(_NEARLY * in_use), int(in_use / _NEARLY), at)
     found = standing(window, hooked, By.OPERATION, at)
     parts = [part for row in found.holders for part in row.parts] + list(found.nameless)
     return tuple(sorted(parts, key=lambda part: -part.bytes))

@@ -60,9 +60,13 @@ class WindowCourse:
             if begin <= at and (end > at or end == FOREVER)
         )
 
-    def last_held(self, size: int, otherwise: int) -> int:
-        """Return the last event after which spans of at least *size* bytes were in use, *otherwise* without one."""
-        return max((at for at, held in enumerate(self.in_use()) if held >= size), default=otherwise)
+    def last_held(self, least: int, most: int, otherwise: int) -> int:
+        """Return the last event after which spans of *least* to *most* bytes were in use.
+
+        Without one, it is the last after which there were more, and *otherwise* without one of these.
+        """
+        enough = [(at, held) for at, held in enumerate(self.in_use()) if held >= least]
+        return next((at for at, held in reversed(enough) if held <= most), enough[-1][0] if enough else otherwise)
 
     def in_use(self) -> list[int]:
         """Return the bytes of all spans that are in use after each event."""
