@@ -18,7 +18,7 @@ KINDS = {
     Kind.LOSS: "what the loss computes with",
     Kind.INPUT: "batches on their way to the model",
     Kind.WORKSPACE: "scratch memory of one operation",
-    Kind.TENSORS: "tensors that Python holds",
+    Kind.TENSORS: "eager tensors, which the script or a gradient tape keeps",
     Kind.XLA: "the buffer of a compiled cluster",
     Kind.ROUNDING: "the part of a chunk beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before the window, other than known variables",
@@ -51,7 +51,7 @@ _NAMELESS = {
     Kind.UNKNOWN: UNKNOWN,
     Kind.XLA: "XLA's buffers",
     Kind.ROUNDING: "rounding of XLA's buffers",
-    Kind.TENSORS: "tensors that Python holds",
+    Kind.TENSORS: "eager tensors",
 }
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
 

@@ -11,7 +11,7 @@ export const KINDS = [
 
 const OF_KINDS: Record<string, string> = {
     before: "unknown",
-    tensors: "tensors that Python holds",
+    tensors: "eager tensors",
     xla: "XLA's buffers",
     rounding: "rounding of XLA's buffers",
 };
