@@ -14,6 +14,11 @@ Script = Callable[[str], str]
     ("source", "kind", "message"),
     [
         ("raise ValueError('the first line\\nthe second')", "ValueError", "the first line"),
+        (
+            "raise ValueError('in user code:\\n\\n  File \"t.py\"\\n\\n  KeyError: 3')",
+            "ValueError",
+            "KeyError: 3",
+        ),  # AutoGraph's
         ("open('/nowhere/at/all')", "FileNotFoundError", "No such file or directory: /nowhere/at/all"),
         (
             "import pathlib\npathlib.Path('/nowhere/at/all').read_text()",  # which pathlib opens, not the script
@@ -58,13 +63,14 @@ ask()
 COMPILED = """
 import tensorflow
 native = {}
-exec(compile("def load(): raise FileNotFoundError(2)", "h5py/h5f.pyx", "exec"), native)
+exec(compile("def load(): raise FileNotFoundError(2)", "FILE", "exec"), native)
 native["load"]()
 """
 
 
-def test_an_error_of_compiled_code(monitor: Monitor, script: Script, tmp_path: Path) -> None:
-    run(monitor, path := script(COMPILED), PYTHONPATH=working_tensorflow(tmp_path))
+@pytest.mark.parametrize("file", ["h5py/h5f.pyx", "/tmp/__autograph_generated_filex_1.py"])
+def test_an_error_of_compiled_code(monitor: Monitor, script: Script, tmp_path: Path, file: str) -> None:
+    run(monitor, path := script(COMPILED.replace("FILE", file)), PYTHONPATH=working_tensorflow(tmp_path))
     monitor.wait_for(lambda event: event["type"] == "hook_end")
     (error,) = monitor.of("script_error")
     assert (error["kind"], error["file"], error["line"]) == ("FileNotFoundError", path, 5)

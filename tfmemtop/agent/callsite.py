@@ -12,7 +12,6 @@ _CODE = 120  # characters
 
 _LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0], *sys.stdlib_module_names}
 _SHELLS, _SHELL = "IPython.core.interactiveshell", "InteractiveShell"
-_SUFFIX = ".py"
 
 
 class Line(NamedTuple):
@@ -79,7 +78,8 @@ def line_in(trace: "Optional[TracebackType]", installed: "Callable[[str], bool]"
 
 
 def _of_library(frame: "FrameType") -> bool:
-    return str(frame.f_globals.get("__name__")).split(".")[0] in _LIBRARIES
+    generated = "/__autograph_generated_file" in frame.f_code.co_filename  # of what AutoGraph makes of a function
+    return generated or str(frame.f_globals.get("__name__")).split(".")[0] in _LIBRARIES
 
 
 def callers_line() -> Line:
@@ -102,8 +102,7 @@ def name_in_events(file: str) -> str:
     number = numbers.get(file) if type(numbers) is dict else None
     if type(number) is not int:
         return file
-    stem = file.rpartition("/")[2]
-    stem = stem[: -len(_SUFFIX)] if stem.endswith(_SUFFIX) else stem
+    stem = file.rpartition("/")[2].removesuffix(".py")
     return f"<ipython-input-{number}-{stem}>"
 
 

@@ -28,7 +28,7 @@ full queues and quotas too, and some failed allocations are an InternalError or 
 _SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
 
 _TEXT, _LONG = 2000, 50_000  # characters
-_OF_THE_PLACE = "Graph execution error", "Detected at node", "  File ", "<stack traces unavailable>"
+_OF_THE_PLACE = "Graph execution", "Detected at", "Exception enc", "in user code:", "  ", "<stack traces unavailable>"
 _MESSAGES = "_message", "message"
 """Attributes in which errors of TensorFlow's and other libraries' have their message, where no argument is one."""
 _NO_ERRORS = SystemExit, KeyboardInterrupt
@@ -85,12 +85,12 @@ def uncaught() -> "Optional[dict[str, Any]]":
 def _message(value: BaseException, classes: Classes) -> str:
     """Return the first line of the message: the first argument or, of a library's error, attribute that is one.
 
-    What TensorFlow writes of an error in a graph begins with lines about the place in the graph, which say nothing.
+    What TensorFlow and Keras write before it is about the place. If all that follows is indented, the last line counts.
     """
     texts = *_arguments(value), *_library_messages(value, classes)
     text = next((each for each in texts if type(each) is str and each), "")
     lines = [line for line in text[:_LONG].splitlines() if line.strip()]
-    first = next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[:1])).strip()
+    first = next((line for line in lines if not line.startswith(_OF_THE_PLACE)), "".join(lines[-1:])).strip()
     file = _file(value) if issubclass(type(value), OSError) else None
     return (f"{first}: {file}" if type(file) is str else first)[:_TEXT]
 

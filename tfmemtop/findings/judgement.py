@@ -34,8 +34,8 @@ _SILENT_S = 8.0
 _STEADY = 0.98
 """Share of the highest use. From the time when it is reached, the use counts as steady."""
 
-_FUNCTION_NODE = re.compile(r"\{\{[^{}]*\}\}")
-"""TensorFlow's mark of the node that raised an error, in front of its message."""
+_MARK = re.compile(r"\{\{[^{}]*\}\}|\x1b\[\d*m")
+"""TensorFlow's mark of the node that raised an error, in front of its message, and Keras's of bold text."""
 
 _NO_POOL = "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only in a pool, as by --cpu-pool 50%."
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
@@ -123,7 +123,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
     if hooked is not None and hooked.error is not None:
         error = hooked.error
         at = f" at {spot(error.file, error.line)}" if error.file else ""
-        message = _FUNCTION_NODE.sub("", error.message).strip().removesuffix(" name:")
+        message = _MARK.sub("", error.message).strip().removesuffix(" name:").removeprefix(f"{error.kind}: ")
         what = f"{error.kind}{at}" + (f": {message}" if message else "")
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
