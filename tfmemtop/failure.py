@@ -1,4 +1,4 @@
-"""An unexpected exception in tfmemtop as one line of facts: its type, its text and its place in the program. Pure."""
+"""An exception as one line. Of an unexpected one: its type, its text and its place in tfmemtop. Pure."""
 
 import traceback
 from pathlib import Path
@@ -26,6 +26,13 @@ def _place(error: BaseException) -> str:
         if frame.filename.startswith(_FOLDER):
             return f" ({frame.filename.removeprefix(_FOLDER)}:{frame.lineno})"
     return ""
+
+
+def reason(error: Exception) -> str:
+    """Return the text of an error that was foreseen; of the system's, its message after the name of the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def describe(error: BaseException) -> str:

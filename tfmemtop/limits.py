@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.settings import Growth, Settings
-from tfmemtop.units import MIB, parse_size
+from tfmemtop.units import MIB, format_bytes, parse_size
 
 
 class HostOwner(Enum):
@@ -35,26 +35,17 @@ class Whole(NamedTuple):
     size: int | None
     owner: HostOwner | int | None
 
-
-class TooMuch(ValueError):
-    """*size* bytes are more than ``whole.size``. ``findings/start_errors.py`` has the message for the user.
-
-    *text* is the size as the user typed it; empty if the size was not typed.
-    """
-
-    def __init__(self, size: int, whole: Whole, text: str = "") -> None:
-        super().__init__(size, whole, text)
-        self.size = size
-        self.whole = whole
-        self.text = text
-
-
-class TooLittle(ValueError):
-    """*text* is less than 1 MiB, TensorFlow's smallest limit. ``findings/start_errors.py`` has the text for users."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+    @property
+    def name(self) -> str:
+        """Whose memory it is: ``GPU 1``, ``this container``."""
+        match self.owner:
+            case None:
+                return "the GPU"
+            case int():
+                return f"GPU {self.owner}"
+            case HostOwner.CGROUP:
+                return "this control group"
+        return f"this {self.owner.value}"
 
 
 class FreeGpus(msgspec.Struct, frozen=True):
@@ -69,20 +60,13 @@ class FreeGpus(msgspec.Struct, frozen=True):
         """Return the indices of these GPUs, that with the most free memory first. *free* has the free bytes by index.
 
         Raises:
-            TooFewGpus: *free* has fewer GPUs.
+            ValueError: *free* has fewer GPUs.
         """
         if len(free) < self.count:
-            raise TooFewGpus(self, len(free))
+            count = len(free)
+            there = f"are only {count} GPUs" if count > 1 else f"is {'only one' if count else 'no'} GPU"
+            raise ValueError(f"{self}: there {there} whose free memory is known")
         return tuple(sorted(free, key=lambda index: (-free[index], index))[: self.count])
-
-
-class TooFewGpus(ValueError):
-    """There are only *count* GPUs from which *wanted* can be chosen. ``findings/start_errors.py`` has the message."""
-
-    def __init__(self, wanted: FreeGpus, count: int) -> None:
-        super().__init__(wanted, count)
-        self.wanted = wanted
-        self.count = count
 
 
 _FREE_GPUS = re.compile(r"free(?::([1-9]\d{0,2}))?")
@@ -137,14 +121,12 @@ def parse_limit(text: str, whole: Whole) -> int:
     *text* is a size, or a share of *whole*.
 
     Raises:
-        NotASize: *text* is not a size.
-        TooMuch: the size is more than *whole*.
-        TooLittle: the size is less than 1 MiB.
+        ValueError: *text* is not a size, or the size is more than *whole* or less than 1 MiB.
     """
     size = parse_size(text, whole.size)
     _check(size, whole, text)
     if size < MIB:
-        raise TooLittle(text)
+        raise ValueError(f"{text} is less than 1 MiB, the smallest that TensorFlow can be given")
     return size // MIB * MIB
 
 
@@ -152,7 +134,7 @@ def check(settings: Settings, machine: Machine) -> None:
     """Check that *machine* has as much memory as *settings* need.
 
     Raises:
-        TooMuch: *machine* has less.
+        ValueError: *machine* has less.
     """
     for size, whole in ((settings.memory_limit, machine.whole(settings)), (settings.cpu_pool, machine.host)):
         if size is not None:
@@ -161,7 +143,7 @@ def check(settings: Settings, machine: Machine) -> None:
 
 def _check(size: int, whole: Whole, text: str = "") -> None:
     if whole.size is not None and size > whole.size:
-        raise TooMuch(size, whole, text)
+        raise ValueError(f"{text or format_bytes(size)} is more than {whole.name} has, {format_bytes(whole.size)}")
 
 
 _MARGIN_SHARE, _MARGIN_LEAST = 0.05, 16 * MIB

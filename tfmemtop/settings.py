@@ -58,19 +58,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.memory_limit if has_gpus else self.memory_limit or self.cpu_pool
 
 
-class NoSuchGpu(ValueError):
-    """A setting needs a GPU that this machine lacks. ``findings/start_errors.py`` has the message for the user.
-
-    *index* is the GPU's index in NVML's order. It is ``None`` if any GPU would do, as for ``cuda_malloc_async``.
-    *count* is the number of GPUs that there are.
-    """
-
-    def __init__(self, index: int | None, count: int) -> None:
-        super().__init__(index, count)
-        self.index = index
-        self.count = count
-
-
 def carry(
     settings: Settings, gpu_uuids: Sequence[str], card: int | None = None, base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -80,7 +67,7 @@ def carry(
     a share of *card*, the bytes of the smallest GPU that the run sees. *base* is the user's environment.
 
     Raises:
-        NoSuchGpu: a setting names or needs a GPU that this machine lacks.
+        ValueError: a setting names or needs a GPU that this machine lacks.
     """
     variables: dict[str, str] = {}
     if settings.growth is not None:
@@ -89,7 +76,7 @@ def carry(
     if settings.gpus is not None:
         for index in settings.gpus:
             if index >= len(gpu_uuids):
-                raise NoSuchGpu(index, len(gpu_uuids))
+                raise ValueError(f"there is no GPU {index}: this machine has {len(gpu_uuids) or 'none'}")
         # By UUID, because the orders differ: NVML's follows the bus, and CUDA's default follows the speed.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu_uuids[i] for i in settings.gpus) or "-1"
     cpu_pool = settings.cpu_pool
@@ -99,7 +86,7 @@ def carry(
         elif settings.allocator == "bfc":
             variables["TF_GPU_ALLOCATOR"] = ""
     elif settings.allocator == "cuda_malloc_async":
-        raise NoSuchGpu(None, 0)
+        raise ValueError("cuda_malloc_async needs a GPU, and this machine has none")
     else:
         cpu_pool = cpu_pool if cpu_pool is not None else settings.memory_limit
         if settings.allocator == "bfc":
@@ -125,7 +112,7 @@ def launch_environment(
     *gpu_uuids* and *card* are those of :func:`carry`.
 
     Raises:
-        NoSuchGpu: a setting names or needs a GPU that this machine lacks.
+        ValueError: a setting names or needs a GPU that this machine lacks.
     """
     return dict(base) | carry(settings, gpu_uuids, card, base)
 

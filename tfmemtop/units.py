@@ -5,7 +5,6 @@ All units are powers of 1024: ``1.0 GiB`` is 1 073 741 824 bytes.
 
 import re
 from collections.abc import Container, Sequence
-from enum import Enum
 
 MIB = 2**20
 GIB = 2**30
@@ -13,24 +12,6 @@ GIB = 2**30
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(?:([kmgtp])(?:i?b)?|b)?\s*", re.IGNORECASE)
 _PERCENT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*%\s*")
-
-
-class SizeFault(Enum):
-    """What is wrong with a size as it was typed."""
-
-    NO_SIZE = "no_size"
-    NO_SHARE = "no_share"  # a percentage that is not above 0 and at most 100
-    NO_WHOLE = "no_whole"  # a percentage, and the whole is unknown
-    ZERO = "zero"
-
-
-class NotASize(ValueError):
-    """*text* is not a size. ``findings/start_errors.py`` has the message for the user."""
-
-    def __init__(self, fault: SizeFault, text: str) -> None:
-        super().__init__(fault, text)
-        self.fault = fault
-        self.text = text
 
 
 UNKNOWN = "—"
@@ -77,25 +58,25 @@ def parse_size(text: str, whole: int | None = None) -> int:
     """Return the bytes that ``4G``, ``3500M``, ``1.5 GiB`` or ``4096`` means. ``50%`` is a share of *whole* bytes.
 
     Raises:
-        NotASize: *text* is not a size, is zero, or is a percentage and *whole* is unknown.
+        ValueError: *text* is not a size, is zero, or is a percentage and *whole* is unknown.
     """
     if match := _PERCENT.fullmatch(text):
         share = float(match[1])
         if not 0 < share <= 100:
-            raise NotASize(SizeFault.NO_SHARE, text)
+            raise ValueError(f"{text!r}: a percentage must be above 0 and at most 100")
         if whole is None:
-            raise NotASize(SizeFault.NO_WHOLE, text)
+            raise ValueError(f"{text!r}: the size of the whole is not known here; give a size such as 4G")
         return _above_0(text, int(whole * share / 100))
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise NotASize(SizeFault.NO_SIZE, text)
+        raise ValueError(f"{text!r} is not a size; give one such as 4G, 3500M or 50%")
     power = " kmgtp".index((match[2] or " ").lower())
     return _above_0(text, int(float(match[1]) * 1024**power))
 
 
 def _above_0(text: str, size: int) -> int:
     if size <= 0:
-        raise NotASize(SizeFault.ZERO, text)
+        raise ValueError(f"{text!r}: a size must be above 0")
     return size
 
 

@@ -34,18 +34,15 @@ from tfmemtop.events.damage import damage_text
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.recording.errors import Trouble
 from tfmemtop.events.unstarted import Unstarted, Why
+from tfmemtop.failure import reason
 from tfmemtop.findings.missing import refusal_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.findings.rules.notices import Noticed, say
-from tfmemtop.findings.start_errors import unusable
 from tfmemtop.help import topic
-from tfmemtop.limits import HostOwner, TooMuch, Whole
 from tfmemtop.reports.whatif import unreplayed_text
-from tfmemtop.settings import NoSuchGpu
 from tfmemtop.state import State, apply
 from tfmemtop.ui.screens.details import unseen_tensors
-from tfmemtop.units import GIB
 
 
 def notice(kind: NoticeKind | None, detail: str = "why it is so") -> Notice:
@@ -101,19 +98,14 @@ def test_every_reason_crosses_to_the_command_line_and_is_told_there(why: Why) ->
 @pytest.mark.parametrize(
     "error",
     [
-        TooMuch(90 * GIB, Whole(80 * GIB, 0)),
-        TooMuch(90 * GIB, Whole(80 * GIB, 3), "90G"),
-        TooMuch(90 * GIB, Whole(80 * GIB, HostOwner.JOB)),
-        TooMuch(90 * GIB, Whole(80 * GIB, None)),
-        NoSuchGpu(4, 2),
-        NoSuchGpu(None, 0),
+        ValueError("there is no GPU 4: this machine has 2"),
         RecordingError(Trouble.TAKEN, "/runs/a.jsonl"),
         RecordingError(Trouble.UNWRITABLE, "/runs/a.jsonl", "no room"),
     ],
 )
 def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exception) -> None:
     told = msgspec.json.decode(msgspec.json.encode(why_unstarted(error)), type=Unstarted)
-    assert told.text == unusable(error)
+    assert told.text == reason(error)
     assert told.exit_code == 2
 
 

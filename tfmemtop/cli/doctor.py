@@ -31,6 +31,7 @@ from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import HookAbsence, Level, NoticeKind, Unbuildable
+from tfmemtop.failure import reason as reason_of
 from tfmemtop.findings.rules.notices import reason_text, say_kind
 from tfmemtop.probe.build import find_compiler, is_cached, lack_of_addresses
 from tfmemtop.safe import safe
@@ -146,9 +147,7 @@ def sockets() -> Check:
     try:
         session = open_session()
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        remedy = "set XDG_RUNTIME_DIR to a folder with room"
-        return missing("sockets", f"{where}{error.strerror or error}", remedy)
+        return missing("sockets", reason_of(error), "set XDG_RUNTIME_DIR to a folder with room")
     folder = session.path.parent
     session.close()
     return ok("sockets", f"in {folder}")

@@ -23,7 +23,7 @@ from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.cli.output import say
 from tfmemtop.engine.process.launch import Export, Launch
 from tfmemtop.events import Level
-from tfmemtop.findings.start_errors import unusable
+from tfmemtop.failure import reason
 from tfmemtop.frameworks import FRAMEWORKS_VARIABLES, FrameworkName, UsedFramework
 from tfmemtop.limits import FreeGpus, Machine, Whole, needs_gpus, parse_limit
 from tfmemtop.placement import named, naming
@@ -240,7 +240,7 @@ def resolve(arguments: RunArguments, machine: Machine) -> Settings:
         )
     except ValueError as error:
         trouble = f" ({machine.trouble})" if machine.trouble else ""
-        raise Refusal(f"{unusable(error)}{trouble}") from error
+        raise Refusal(f"{reason(error)}{trouble}") from error
 
 
 def _freest(wanted: FreeGpus, machine: Machine) -> tuple[int, ...]:
@@ -274,7 +274,7 @@ def _size(flag: str, text: str | None, whole: Whole) -> int | None:
     try:
         return parse_limit(text, whole)
     except ValueError as error:
-        raise Refusal(f"{flag}: {unusable(error)}") from error
+        raise Refusal(f"{flag}: {reason(error)}") from error
 
 
 def terminal_size(instead: str = "use tfmemtop record -- COMMAND…, or tfmemtop --once") -> tuple[int, int]:

@@ -13,7 +13,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.output import discard_stdout, open_standard_streams, say
 from tfmemtop.cli.parser import parse
 from tfmemtop.exit_codes import INTERRUPTED, SIGNALLED
-from tfmemtop.failure import describe
+from tfmemtop.failure import describe, reason
 from tfmemtop.uncollected import uncollected
 
 
@@ -37,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SIGNALLED + signal.SIGPIPE  # the reader of our output has closed the pipe
     except OSError as error:
         discard_stdout()
-        about = f"{error.filename}: " if error.filename else ""
-        say(f"{about}{error.strerror or error}")
+        say(reason(error))
         return 1
     except Exception as error:
         discard_stdout()

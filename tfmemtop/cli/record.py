@@ -30,10 +30,9 @@ from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out
 from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.failure import describe, no_summary
+from tfmemtop.failure import describe, no_summary, reason
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.findings.rules.notices import say as notice_text
-from tfmemtop.findings.start_errors import unusable
 from tfmemtop.home import writable_output_folder
 from tfmemtop.placement import of_rank, placement
 from tfmemtop.reports.summary import summarise
@@ -84,7 +83,7 @@ def run(arguments: RecordArguments) -> int:
     except StartError as error:
         raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
     except (RecordingError, ValueError) as error:
-        raise Refusal(unusable(error)) from error
+        raise Refusal(reason(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
     lines += [notice_text(failed).line for failed in done.failures]
     place = placement(os.environ)

@@ -23,8 +23,8 @@ from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
 from tfmemtop.events.recording import Recording, RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out
+from tfmemtop.failure import reason
 from tfmemtop.findings.review import RunReview, review
-from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports.account import account
 from tfmemtop.reports.why import page, to_json
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _, seen = _review(str(recording_path(session)), None)
     except (Refusal, RecordingError) as error:
-        note(unusable(error))
+        note(reason(error))
         return 1
     parts = account(seen.state)
     print_lines([*parts, *([""] if parts else []), *(page(seen, session) if seen.state.run else ())])

@@ -25,8 +25,7 @@ from tfmemtop.events import NoticeKind, Run, RunEnd
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.failure import facts_of
-from tfmemtop.findings.start_errors import unusable
+from tfmemtop.failure import facts_of, reason
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment, names_a_secret
 
@@ -345,5 +344,5 @@ def unstarted(error: Exception) -> Unstarted:
     if isinstance(error, StartError):
         return error.unstarted
     if isinstance(error, REFUSALS):
-        return Unstarted(Why.REFUSED, detail=unusable(error))
+        return Unstarted(Why.REFUSED, detail=reason(error))
     return Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))

@@ -35,16 +35,14 @@ class RecordingError(Exception):
     def __init__(
         self, trouble: Trouble, path: str | os.PathLike[str], detail: str = "", count: int | None = None
     ) -> None:
-        super().__init__(f"{os.fspath(path)}: {detail or trouble.value}")
+        super().__init__(trouble.text.format(path=Path(path), detail=detail, count=count))
         self.trouble = trouble
         self.path = Path(path)
-        self.detail = detail
-        self.count = count
 
     @property
     def text(self) -> str:
         """What is wrong with the recording. The text contains parts from outside that are not made safe here."""
-        return self.trouble.text.format(path=self.path, detail=self.detail, count=self.count)
+        return str(self)
 
 
 def reason_of(error: Exception) -> str:

@@ -21,7 +21,7 @@ from tfmemtop.findings.run_devices import hooked_of_run, output
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
-from tfmemtop.units import GIB, NotASize, SizeFault, format_bytes, parse_size
+from tfmemtop.units import GIB, format_bytes, parse_size
 
 _TORCH = re.compile(
     r"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<requested>[\d.]+ \w+)(?:(?! If reserved)[^\r\n])*"
@@ -37,6 +37,7 @@ _CUPY = re.compile(
 )
 _MESSAGES = {FrameworkName.PYTORCH: _TORCH, FrameworkName.JAX: _JAX, FrameworkName.CUPY: _CUPY}
 
+_ZERO = re.compile(r"0+(?:\.0+)?(?: ?\w+)?")
 _SIZE = r"([\d.]+ (?:bytes|\w+B))"
 _FIGURES = {
     name: re.compile(pattern.replace("SIZE", _SIZE))
@@ -85,10 +86,11 @@ def parse_framework_exhausted(text: str) -> FrameworkExhausted | None:
 
 def _bytes(text: str) -> int | None:
     """Return the bytes of ``1.50 GiB``, ``1,536 bytes`` or ``1536bytes``; ``None`` for another text."""
+    text = text.replace(",", "").replace("bytes", "").strip().rstrip(".")
     try:
-        return parse_size(text.replace(",", "").replace("bytes", "").strip().rstrip("."))
-    except NotASize as error:
-        return 0 if error.fault is SizeFault.ZERO else None
+        return parse_size(text)
+    except ValueError:
+        return 0 if _ZERO.fullmatch(text) else None
 
 
 _MUCH = USUAL_CONTEXT + USUAL_LIBRARIES + GIB // 2

@@ -11,9 +11,8 @@ from textual.geometry import clamp
 from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
-from tfmemtop.failure import describe
+from tfmemtop.failure import describe, reason
 from tfmemtop.findings.missing import only_tensorflow
-from tfmemtop.findings.start_errors import unusable
 from tfmemtop.reports import whatif
 from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_text
 from tfmemtop.state import apply
@@ -191,7 +190,7 @@ class WhatIfPanel(CoveringPanel):
             try:
                 self.session.choose(upcoming.with_replayed(row, state))
             except ValueError as error:
-                self.app.notify(unusable(error))
+                self.app.notify(reason(error))
                 return
             limit = "none" if row.limit is None else format_bytes(row.limit)
             growth = f"growth {'on' if row.growth else 'off'}, " if state.devices else ""

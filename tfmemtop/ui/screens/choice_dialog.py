@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static, option_list
 from textual.widgets.input import Selection
 
-from tfmemtop.findings.start_errors import unusable
+from tfmemtop.failure import reason
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import wrap
@@ -236,7 +236,7 @@ class InputDialog(Dialog[T]):
         try:
             self.dismiss(self._read(submitted.value))
         except ValueError as error:
-            self._tell(unusable(error))
+            self._tell(reason(error))
 
     def _tell(self, error: str) -> None:
         lines = wrap(error, self.content.size.width) if error else []
