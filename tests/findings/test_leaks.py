@@ -180,6 +180,8 @@ def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
     assert growth.left_s is not None and abs(growth.left_s - free / MIB) < 100
     assert (
         "by 179.0 MiB in 2 min 59 s" in growth.said.text
+        and actions(growth)[0] is Action.TRACE_HOST
+        and "tracemalloc" in growth.said.code[0]
         and "~68 min" in growth.said.text
         and growth.severity is Severity.WARNING
     )
@@ -190,6 +192,9 @@ def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
     assert HostGrowth not in found(rest, host(*growing(100)))  # so early, caches are still being filled
     assert HostGrowth not in found(rest, host(*growing(60), *[4 * GIB + 60 * MIB] * 200))
     assert HostGrowth not in found(rest, host(*growing(180, step=100_000)))
+    rising = [reading(3.0 + i, MIB * i // 5, pool=GIB, name="CPU:0") for i in range(180)]
+    both = sorted([*host(*growing(180)), *rising], key=lambda event: event.t)
+    assert "pools grew by 3" in found(rest, both)[HostGrowth].said.text, "by less than a quarter of it"
     # Host memory rises here because the CPU's pool, which is a part of it, rises.
     filling = [reading(3.0 + i, MIB * i, pool=GIB, name="CPU:0") for i in range(180)]
     together = sorted([*host(*growing(180)), *filling], key=lambda event: event.t)
@@ -203,7 +208,7 @@ def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
     ]
     stream = sorted([*host(*growing(60, step=2 * MIB)), *traced], key=lambda event: event.t)
     growth = found(begin(), effective(True), stream)[HostGrowth]
-    assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS]
+    assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS] and not growth.said.code
     assert "`step` (retrace.py:4) was traced 531 times" in growth.said.text
     real = said("retraced-for-ever")[HostGrowth]
     assert "MiB a step" in real and "`step` (retrace.py:4) was traced 1,186 times" in real

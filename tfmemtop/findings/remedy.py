@@ -122,6 +122,9 @@ class Action:
         "once on the host"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
+    TRACE_HOST = Remedy(
+        "find what the script keeps, such as arrays in a list: tracemalloc names the lines that made them"
+    )
     ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
     FIX_ARGUMENTS = Remedy("pass tensors instead of Python values, or fix the input_signature")

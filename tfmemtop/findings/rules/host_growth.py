@@ -31,6 +31,11 @@ POOL_SHARE = 0.25
 
 SOON_S = 24 * 3600.0
 
+_TRACE = (
+    "import tracemalloc; tracemalloc.start()  # at the beginning",
+    'print(*tracemalloc.take_snapshot().statistics("lineno")[:9], sep="\\n")  # later',
+)
+
 
 class HostGrowth(Finding, frozen=True):
     """The host memory of process ``pid`` rose steadily, and its pools did not; by ``each`` bytes in a step, or a call
@@ -38,7 +43,8 @@ class HostGrowth(Finding, frozen=True):
 
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``generators`` is how many data sets were made
-    of generators, 0 if few. ``pools`` if there are pools that were read, ``several`` if there are other processes.
+    of generators, 0 if few. ``pools`` are the bytes by which its pools rose, ``None`` if none was read. ``several`` if
+    there are other processes.
     """
 
     key = Key.HOST_GROWTH
@@ -49,7 +55,7 @@ class HostGrowth(Finding, frozen=True):
     unit: str
     left_s: float | None
     retraced: Retraced | None
-    pools: bool
+    pools: int | None
     ended: bool
     generators: int = 0
     several: bool = False
@@ -68,7 +74,7 @@ class HostGrowth(Finding, frozen=True):
     def remedies(self) -> tuple[Remedy, ...]:
         if self.generators:
             return (Action.ONE_DATASET,)
-        return self.retraced.remedies if self.retraced else (Action.SHOW_PROCESS,)
+        return self.retraced.remedies if self.retraced else (Action.TRACE_HOST, Action.SHOW_PROCESS)
 
     @property
     def said(self) -> Said:
@@ -86,13 +92,16 @@ class HostGrowth(Finding, frozen=True):
         rose = f"It rose by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}."
         headline = f"{who} memory {'kept' if self.ended else 'keeps'} rising: {cause}. {rose}"
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
-        pools = "Its pools did not grow." if self.pools else ""
+        pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."
+        if self.pools is None:
+            pools = ""
         left = "" if self.left_s is None else f"{fills} the host in {rough_time(self.left_s)}."
         return Said(
             headline,
             f"It went from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. Host "
             "memory rises if a tf.function is traced again and again, if XLA compiles anew for each new shape, if data "
             "or results are kept in Python, and while a dataset's cache fills.",
+            code=() if retraced or self.generators else _TRACE,
             figures=joined(pools, left),
         )
 
@@ -110,7 +119,10 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
         retraced = next((each for each in retracing(state) if each.pid == pid), None)
         fast = rise.size >= max(FAST, rise.first / 2)
         early = retraced is None and rise.span_s < LEAST_S
-        if (steps < MANY and not fast) or (early and not fast) or _pools_rose(hooked, rise):
+        if (steps < MANY and not fast) or (early and not fast):
+            continue
+        pools = _pools_rose(hooked, rise)
+        if pools > rise.size * POOL_SHARE:
             continue
         yield HostGrowth(
             pid,
@@ -119,7 +131,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
             unit=unit,
             left_s=_left_s(state, rise),
             retraced=retraced,
-            pools=bool(hooked.trends),
+            pools=pools if hooked.trends else None,
             ended=hooked.ended,
             generators=_generators(hooked),
             several=len(hooked_of_run(state)) > 1,
@@ -144,14 +156,14 @@ def _may_have_risen(hooked: Hooked) -> bool:
     return windows[-1].low - windows[len(windows) // 2].low >= AT_LEAST / 3
 
 
-def _pools_rose(hooked: Hooked, rise: Rise) -> bool:
-    """Return whether the highest use of the process's pools rose too, by enough to explain much of the rise."""
+def _pools_rose(hooked: Hooked, rise: Rise) -> int:
+    """Return by how many bytes the highest use of the process's pools rose too."""
     rose = 0
     for trend in hooked.trends.values():
         before = [window.high for window in trend.whole.windows if window.start <= rise.start]
         after = [window.high for window in trend.whole.windows if window.start > rise.start]
         rose += max(0, max(after, default=0) - max(before, default=0))
-    return rose > rise.size * POOL_SHARE
+    return rose
 
 
 def _left_s(state: State, rise: Rise) -> float | None:
