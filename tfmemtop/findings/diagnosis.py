@@ -116,7 +116,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
-    cause = replace(cause, evidence=(text, *cause.evidence), mostly=text)
+    cause = replace(cause, evidence=(text, *cause.evidence), mostly=text if a.shape is None else "")
     return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
 

@@ -104,7 +104,9 @@ class Action:
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
     INTERLEAVE_LESS = Remedy("open fewer inputs at the same time, by a smaller cycle_length, or open smaller inputs")
     FEED_BATCHES = Remedy("feed batches: a generator, or tf.data that reads and maps batch by batch")
-    BOUND_REQUEST = Remedy("bound the batch, or the size or length of an input, to what worked before")
+    BOUND_REQUEST = Remedy(
+        "bound the batch, or the size or length of an input, to what worked before, or compute it in parts"
+    )
     CHECK_SHAPES = Remedy(
         "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
     )
