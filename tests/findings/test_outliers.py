@@ -125,6 +125,12 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is None, "of the first step"
     calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
     assert request(look(), calls, steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is not None
+    pictures = w.Window(number=1)
+    pictures.allocate(12 * MIB, "Transpose", shape=[256, 3, 64, 64], dtype="float32")
+    pictures.allocate(8 * MIB, "Conv2D", shape=[16, 32, 64, 64], dtype="float32")
+    shape = [256, 32, 64, 64]
+    batch = request(look(), calls, pictures.done(t=20.0), operation=function, asked=128 * MIB, shape=shape)
+    assert batch is not None and "[16,32,64,64], 8.0 MiB" in batch.text, "more channels are another layer's"
     small = w.Window(number=1)
     small.allocate(256, "_EagerConst", shape=[0], dtype="float32")
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"

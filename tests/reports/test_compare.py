@@ -116,7 +116,7 @@ def test_the_same_memory_under_another_name_is_no_difference(capsys: pytest.Capt
         "batch-8192.jsonl: 8.0 MiB more in the pool, 17.1 MiB more in use at the peak.",
         "It took 4 s longer.",
         "At the peak of a step 52.2 MiB are in use, before 35.1 MiB.",
-        "Tensors that Python holds: 8.0 MiB more (8.0 MiB before).",
+        "Eager tensors: 8.0 MiB more (8.0 MiB before).",
         "Gradients: 7.0 MiB more (9.0 MiB before), mostly MatMul [8192,512] float32: 1, before 0.",
         "Activations: 2.0 MiB more (14.0 MiB before), mostly Relu [8192,512] float32: 1, before 0.",
     ]

@@ -51,6 +51,8 @@ def largest_before(
             if shape is not None and _extends(shape, known):
                 return None
             alike = shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape))
+            if alike and shape and name is None and _is_of_another_width(known, shape):
+                continue
             if alike or (name is not None and _smaller(known, shape) and _is_at(line, hooked, course.name(kind))):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
                 found.append(PastRequest(() if of_bytes else tuple(known), kind.requested))
@@ -87,6 +89,11 @@ def _smaller(small: list[int], large: list[int] | None) -> bool:
 def _is_at(line: str | None, hooked: Hooked, operation: str) -> bool:
     made = made_at(hooked, operation)
     return made is not None and line == f"{made.file}:{made.line}"
+
+
+def _is_of_another_width(known: list[int], shape: list[int]) -> bool:
+    """Return whether only the second of four dimensions differs: on a GPU, that may be the channels of pictures."""
+    return len(shape) == 4 and known[0] == shape[0] and known[2:] == shape[2:]
 
 
 def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:

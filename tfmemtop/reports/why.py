@@ -45,8 +45,8 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     found = verdict(seen)
     assert found is not None
     parts: list[list[str]] = [_wrap(found.text), [*_about(seen, path)]]
-    if evidence := " ".join(filter(None, found.evidence)):
-        parts.append(_wrap(evidence)[:EVIDENCE_LINES])
+    if evidence := _evidence(found):
+        parts.append(evidence)
     parts += _to_do(seen, found)
     told = [line for each in answers(seen) for line in _wrap(each.line, f"{each.question.text:<{_TITLES}}")]
     parts.append(told or _wrap(_WITHOUT_TENSORFLOW))
@@ -55,6 +55,15 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     else:
         parts.append([f"More: tfmemtop why --long {pasted([path], WIDTH)[0]}"])
     return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
+
+
+def _evidence(found: Cause) -> list[str]:
+    """Return the sentences of the evidence for which there is room, the first ones before others."""
+    told: list[str] = []
+    for sentences in filter(None, found.evidence):
+        if len(_wrap(" ".join([*told, sentences]))) <= EVIDENCE_LINES:
+            told.append(sentences)
+    return _wrap(" ".join(told)) if told else []
 
 
 def _to_do(seen: RunReview, found: Cause) -> Iterator[list[str]]:
