@@ -14,7 +14,6 @@ from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parsers
 from tfmemtop.events import Damage, Fault, HookPart, NoticeKind, Unbuildable
 from tfmemtop.events.base import FORMAT, event_types
-from tfmemtop.events.unstarted import Why
 from tfmemtop.findings.cause import Key as Cause
 from tfmemtop.findings.judgement import kinds
 from tfmemtop.ui.keys import KEYS, Key
@@ -146,7 +145,7 @@ def words_of(schema: object) -> set[str]:
     return set().union(*map(words_of, schema)) if isinstance(schema, list) else set()
 
 
-BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable, Why) for one in kinds}
+BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable) for one in kinds}
 """Values of which the page shows only a few, because there are many."""
 
 LISTED_ONCE = {one.value for one in Damage}

@@ -66,8 +66,8 @@ async def test_a_full_disk_costs_the_output_file_and_not_the_output(engines: Eng
 async def test_a_recording_that_cannot_be_made_is_refused_before_the_start(engines: Engines) -> None:
     launched = engines.launch("touch", "started", record="/no/such/folder/file")
     assert launched.error is not None
-    assert launched.error.exit_code == 2
-    assert "/no/such/folder/file" in launched.error.text
+    assert launched.exit_code == 2
+    assert "/no/such/folder/file" in launched.error
     assert not [*engines.folder.glob("started")]
 
 

@@ -156,7 +156,7 @@ async def test_what_is_not_there_and_what_has_a_script_are_refused_in_one_line(e
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
     await process.wait()
     assert (error := engines.launch(attach=process.pid).error) is not None
-    assert error.name == str(process.pid)
+    assert str(process.pid) in error
     watching = await engines.run()
     await watching.client.send(Attach(pid=process.pid))
     await watching.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_NO_PROCESS)

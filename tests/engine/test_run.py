@@ -25,7 +25,6 @@ from tfmemtop.events import (
     StoppingPhase,
 )
 from tfmemtop.events import Signal as SendSignal
-from tfmemtop.events.unstarted import Why
 from tfmemtop.settings import Settings
 
 # It sleeps in short naps: Python can miss a signal that arrives just before a sleep begins, until that sleep ends.
@@ -71,8 +70,8 @@ async def test_what_cannot_be_started_has_a_shells_exit_code(
     strange.chmod(0o755)
     launched = engines.launch(*argv)
     assert launched.error is not None
-    assert launched.error.exit_code == exit_code
-    assert word in launched.error.text
+    assert launched.exit_code == exit_code
+    assert word in launched.error
     assert own_sessions() == []
 
 
@@ -272,7 +271,7 @@ async def test_relaunch_that_cannot_start_leaves_the_run_alone(engines: Engines)
     run = await screen.until(Run)
     await screen.client.send(Relaunch(argv=["no-such-command-anywhere"], settings=Settings()))
     notice = await screen.until(Notice, lambda notice: notice.key == "relaunch")
-    assert notice.unstarted is not None and notice.unstarted.why is Why.NOT_FOUND
+    assert notice.detail == "no-such-command-anywhere: command not found"
     assert find(run.pid) is not None
     assert not screen.all(Stopping)
 

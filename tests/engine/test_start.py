@@ -23,7 +23,6 @@ from tfmemtop import boot
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
-from tfmemtop.events.unstarted import Why
 
 pytestmark = pytest.mark.programs
 
@@ -227,6 +226,6 @@ def test_a_launch_that_is_cut_short_is_answered() -> None:
     )
     os.close(told)
     with os.fdopen(answers, "rb") as sent:
-        error = pickle.load(sent).error
-    assert error.why is Why.ENGINE_FAILED and "truncated" in error.detail
+        answer = pickle.load(sent)
+    assert answer.exit_code == 1 and "truncated" in answer.error
     assert done.stderr == b""

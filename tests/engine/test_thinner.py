@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
 from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import RecordingError, Writer
 from tfmemtop.findings.rules.notices import say
 
 MIB = 2**20
@@ -91,5 +91,5 @@ async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size
         stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
     notice = await asyncio.wait_for(told, PATIENCE_S)
     assert say(notice).text.endswith("run.jsonl has stopped: it has grown to 1 MiB; --record FILE has no limit")
-    assert isinstance(recorder.trouble, RecordingError) and recorder.trouble.trouble is Trouble.TOO_LARGE
+    assert isinstance(recorder.trouble, RecordingError) and "it has grown to" in str(recorder.trouble)
     await recorder.close()

@@ -185,5 +185,5 @@ async def test_a_recording_that_never_answers_does_not_hold_up_the_end(
     recording = _Unopened(tmp_path)
     await recording.recorder.close()
     assert recording.recorder.trouble is not None
-    assert os.strerror(errno.ETIMEDOUT) in recording.recorder.trouble.text
+    assert os.strerror(errno.ETIMEDOUT) in str(recording.recorder.trouble)
     await recording.answer()  # so that its thread ends

@@ -1,9 +1,7 @@
 """Facts in the stream and their texts: notices, damage, failed starts, the probe, the hook. Each kind has words."""
 
-import msgspec
 import pytest
 
-from tfmemtop.engine.process.run import unstarted as why_unstarted
 from tfmemtop.events import (
     Census,
     Damage,
@@ -31,10 +29,6 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.damage import damage_text
-from tfmemtop.events.recording import RecordingError
-from tfmemtop.events.recording.errors import Trouble
-from tfmemtop.events.unstarted import Unstarted, Why
-from tfmemtop.failure import reason
 from tfmemtop.findings.missing import refusal_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.rules.attached import say_state
@@ -82,37 +76,6 @@ def test_every_reason_is_said_and_listed(damage: Damage) -> None:
 def test_it_ends_the_sentence_of_what_could_not_be_read() -> None:
     outside = Outside(t=1.0, pid=7, state=OutsideState.NOT_SOUND, damage=Damage.REGIONS)
     assert damage_text(Damage.REGIONS) in say_state(outside).text
-
-
-# Every reason why nothing was started has a text and an exit code.
-
-
-@pytest.mark.parametrize("why", Why)
-def test_every_reason_crosses_to_the_command_line_and_is_told_there(why: Why) -> None:
-    unstarted = Unstarted(why, "{run}.sh", "what {others} said")
-    told = msgspec.json.decode(msgspec.json.encode(unstarted), type=Unstarted)
-    assert told.text
-    assert told.exit_code in (1, 2, 126, 127)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ValueError("there is no GPU 4: this machine has 2"),
-        RecordingError(Trouble.TAKEN, "/runs/a.jsonl"),
-        RecordingError(Trouble.UNWRITABLE, "/runs/a.jsonl", "no room"),
-    ],
-)
-def test_what_cannot_be_used_crosses_as_facts_and_has_the_same_words(error: Exception) -> None:
-    told = msgspec.json.decode(msgspec.json.encode(why_unstarted(error)), type=Unstarted)
-    assert told.text == reason(error)
-    assert told.exit_code == 2
-
-
-def test_a_notice_has_the_reason_as_facts() -> None:
-    why = Unstarted(Why.NOT_FOUND, "pyhton")
-    notice = Notice(t=1.0, key="relaunch", level=Level.ERROR, kind=NoticeKind.NOT_RELAUNCHED, unstarted=why)
-    assert why.text in say(notice).text
 
 
 # The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made.

@@ -23,7 +23,7 @@ from tfmemtop import help
 from tfmemtop.cli.main import main
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import decode_event
-from tfmemtop.events.recording import RecordingError, Trouble, Writer, read
+from tfmemtop.events.recording import RecordingError, Writer, read
 from tfmemtop.events.recording import writer as writing
 from tfmemtop.events.recording.chunks import chunks
 from tfmemtop.settings import Settings
@@ -219,7 +219,7 @@ def test_a_foreign_gzip_file_is_left_alone_and_one_of_json_lines_is_read(tmp_pat
     for use in (read, Writer):
         with pytest.raises(RecordingError) as refused:
             use(foreign)
-        assert refused.value.trouble in (Trouble.NO_RECORDING, Trouble.FOREIGN)
+        assert "is no tfmemtop recording" in str(refused.value)
     assert gzip.decompress(foreign.read_bytes()) == b"years of work"
     assert real(ours) == real()
     assert read(ours).duration() == read(REAL).duration()

@@ -20,7 +20,7 @@ from tfmemtop.cli import once
 from tfmemtop.cli.output import say
 from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, RunEnd
-from tfmemtop.events.recording import RecordingError, Trouble
+from tfmemtop.events.recording.errors import stopped
 
 # These sequences set the clipboard and the title, set colours, move the cursor, and clear the screen, in their 7-bit
 # and 8-bit forms. Other characters reverse the direction of writing, are invisible, or break lines.
@@ -94,7 +94,7 @@ def test_no_summary_lets_anything_through(
     poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     end = RunEnd(t=1.0, run=1, exit_code=0, signal=None)
-    for line in report(poisoned, end, RecordingError(Trouble.STOPPED, poisoned, POISON), 0):
+    for line in report(poisoned, end, stopped(poisoned, POISON), 0):
         say(line)
     monkeypatch.setattr(once, "read", lambda _, outside: (FILLED.events(), [POISON]))
     assert cli.main(["--once"]) == 0

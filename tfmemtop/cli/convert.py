@@ -55,7 +55,7 @@ def run(arguments: ConvertArguments) -> int:
             with closing(Writer(arguments.output)) as writer:
                 _write(recording.events(), writer)
     except RecordingError as error:
-        raise Refusal(error.text) from error
+        raise Refusal(str(error)) from error
     if recording.damaged or recording.unknown:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

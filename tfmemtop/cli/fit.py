@@ -198,7 +198,7 @@ class _Fit:
             launched = await asyncio.to_thread(start, launch)
             if launched.error is not None:
                 note("not started")
-                raise Refusal(launched.error.text, launched.error.exit_code)
+                raise Refusal(launched.error, launched.exit_code)
             client = await connect(launched.socket)
             heeding = asyncio.create_task(self._heed(interrupts, client))
             await self._follow(client)

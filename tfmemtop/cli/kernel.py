@@ -159,7 +159,7 @@ def _start(arguments: KernelArguments) -> int:
         settings = chosen_for_kernel(kernel.shared) or launch.settings
         launched = start_apart(msgspec.structs.replace(launch, kernel=kernel, settings=settings))
         if launched.error is not None:
-            raise Refusal(launched.error.text)
+            raise Refusal(launched.error)
         environment = launched.environment or environment
     except Refusal as refusal:
         say(f"this kernel runs without tfmemtop: {refusal}")

@@ -160,7 +160,7 @@ def show(
                 import tfmemtop.ui.main  # noqa: F401  no other import takes as long
             launched = coming.result()
             if launched.error is not None:
-                raise Refusal(launched.error.text, launched.error.exit_code)
+                raise Refusal(launched.error, launched.exit_code)
             options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
             with _on_signals(_end):  # the screen has handlers of its own while it is shown
                 if noted:

@@ -24,11 +24,11 @@ from tfmemtop.cli.launch import NO_ROOM, file_for, has_room, make_launch, run_al
 from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Trailing, option
 from tfmemtop.cli.sessions import report_events
+from tfmemtop.engine.process.launch import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.errors import lines_left_out
-from tfmemtop.events.unstarted import StartError
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import describe, no_summary, reason
 from tfmemtop.findings.rules.ending import ending
@@ -81,7 +81,7 @@ def run(arguments: RecordArguments) -> int:
     try:
         done = asyncio.run(record(launch, output))
     except StartError as error:
-        raise Refusal(error.unstarted.text, error.unstarted.exit_code) from error
+        raise Refusal(str(error), error.exit_code) from error
     except (RecordingError, ValueError) as error:
         raise Refusal(reason(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
@@ -136,5 +136,5 @@ def report(path: Path, end: RunEnd, trouble: RecordingError | None, readings: in
         lines = [ending(end.ending)]
     except Exception as error:  # the run's exit code matters more than its summary
         lines = [ending(end.ending), no_summary(error)]
-    incomplete = f"the recording is not complete: {trouble.text}" if trouble else ""
+    incomplete = f"the recording is not complete: {trouble}" if trouble else ""
     return [*lines, incomplete or f"recorded in {path}"]

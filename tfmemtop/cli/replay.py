@@ -41,6 +41,6 @@ def run(arguments: ReplayArguments) -> int:
 
         outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     except RecordingError as error:
-        raise Refusal(error.text) from error
+        raise Refusal(str(error)) from error
     say_trouble(outcome.trouble)
     return outcome.exit_code

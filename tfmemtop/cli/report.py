@@ -106,7 +106,7 @@ def _read(name: str | None, beside: int) -> _Read:
         events = report_events(recording, number)
         session, state = page_session(called, events, number, spacing_s(recording), alive=going, beside=beside)
     except RecordingError as error:
-        raise Refusal(error.text) from error
+        raise Refusal(str(error)) from error
     if recording.damaged or recording.unknown:
         left_out = lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown)
         session = replace(session, notes=[f"{left_out}.", *session.notes])

@@ -171,7 +171,7 @@ def fold_recording(path: str, number: int | None = None) -> State:
                 break
             apply(state, event)
     except RecordingError as error:
-        raise Refusal(error.text) from error
+        raise Refusal(str(error)) from error
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return state

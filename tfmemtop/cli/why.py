@@ -48,7 +48,7 @@ def run(arguments: WhyArguments) -> int:
     try:
         recording, seen = _review(path, number)
     except RecordingError as error:
-        raise Refusal(error.text) from error
+        raise Refusal(str(error)) from error
     if seen.state.run is None or number not in (None, seen.state.run.run):
         raise no_run(path, number)
     if arguments.json:

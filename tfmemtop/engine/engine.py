@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import Kernel, Launch, readable
+from tfmemtop.engine.process.launch import Kernel, Launch, StartError, readable
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.process.run import Prepared, unstarted
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
@@ -49,7 +49,6 @@ from tfmemtop.events import (
     Terminal,
     Upcoming,
 )
-from tfmemtop.events.unstarted import StartError
 from tfmemtop.settings import Settings
 
 LINGER_S = 2.0
@@ -159,7 +158,7 @@ class Relauncher:
             self._changed()
 
     def _refuse(self, error: Exception) -> None:
-        self._watch.stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted=unstarted(error))
+        self._watch.stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted(error).error or "")
 
 
 class Engine:
@@ -347,7 +346,7 @@ class Engine:
             await self.watch.prepare(self._launch.argv, settings)
             choose_for_kernel(kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
-            self.stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted=unstarted(error))
+            self.stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted(error).error or "")
         else:
             self.stream.withdraw("relaunch")
             self.stream.publish(Upcoming(t=self.stream.now(), settings=settings))

@@ -18,7 +18,6 @@ from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
-from tfmemtop.events.unstarted import Why
 from tfmemtop.failure import facts_of
 
 if TYPE_CHECKING:
@@ -142,4 +141,4 @@ def _listen(address: str, port: int) -> socket.socket:
         return socket.create_server(found[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         shown = f"[{address}]" if ":" in address else address
-        raise refused(Why.METRICS_ADDRESS, f"{shown}:{port}", error) from None
+        raise refused(f"at {shown}:{port}", error) from None

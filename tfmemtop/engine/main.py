@@ -27,7 +27,7 @@ import msgspec
 from tfmemtop.engine.engine import Engine, session_info
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import Launch, Launched
+from tfmemtop.engine.process.launch import Launch, Launched, StartError
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal, detach
 from tfmemtop.engine.process.run import REFUSALS, allow_many_files, unstarted
 from tfmemtop.engine.stream.complaints import Stderr, complain, write_to
@@ -35,7 +35,6 @@ from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import begin_kernel, forget_old, kept_elsewhere
 from tfmemtop.events import NoticeKind
 from tfmemtop.events.recording import Writer
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.home import output_folder
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -72,7 +71,7 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     try:
         launch: Launch = pickle.load(sys.stdin.buffer)
     except (OSError, EOFError, pickle.UnpicklingError) as error:
-        told.give(Launched(error=unstarted(error)))
+        told.give(unstarted(error))
         return 1
     return serve(launch, lambda folder: _session(launch, folder, terminal, keeper, inherited, told), told)
 
@@ -101,7 +100,7 @@ async def _session(
         if first is not None:
             engine.watch.start(first)
         elif launch.attach is not None and not engine.watch.attach(launch.attach):
-            raise StartError(Unstarted(Why.NO_PROCESS, str(launch.attach)))
+            raise StartError(f"there is no process {launch.attach}", 1)
         for descriptor in inherited:
             os.close(descriptor)
         given = first.environment if first is not None and launch.kernel is not None else None
@@ -169,7 +168,7 @@ def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, Non
     except Exception as error:
         if answers.closed:
             return 1
-        answers.give(Launched(error=unstarted(error)))
+        answers.give(unstarted(error))
         return 0 if isinstance(error, REFUSALS) else 1
     return 0
 

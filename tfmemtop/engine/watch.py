@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.ending import Ending
 from tfmemtop.engine.process.keeper import Keeper
-from tfmemtop.engine.process.launch import INJECT, Launch, data_folder, mark, readable, xla_folder
+from tfmemtop.engine.process.launch import INJECT, Launch, StartError, data_folder, mark, readable, xla_folder
 from tfmemtop.engine.process.output import OutputPump
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.process.run import Prepared, Runs
@@ -37,7 +37,6 @@ from tfmemtop.engine.stream.recorder import Recorder, Thinner
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
 
@@ -221,7 +220,7 @@ class Watch:
         try:
             gpus = await self.readings.gpus() if needs_gpus(settings) else []
         except asyncio.TimeoutError:
-            raise StartError(Unstarted(Why.DRIVER_SILENT)) from None
+            raise StartError("the NVIDIA driver does not answer: the settings cannot be checked", 1) from None
         memory = host_memory()
         return Machine(
             uuids=[gpu.uuid for gpu in gpus],

@@ -5,7 +5,6 @@ from enum import Enum
 from tfmemtop.bounds import Name, Number, Size, Text
 from tfmemtop.events.base import DescribedEnum, Event, Latest
 from tfmemtop.events.hook_error import HookPart
-from tfmemtop.events.unstarted import Unstarted
 
 
 class Level(Enum):
@@ -86,8 +85,8 @@ class NoticeKind(DescribedEnum):
         "read it in another terminal: tfmemtop attach PID",
     )
     KERNEL_IS_JUPYTERS = "kernel_is_jupyters", "not relaunched: a kernel is restarted in Jupyter"
-    NOT_CHOSEN = "not_chosen", "the kernel's next start is not changed: {detail}"  # unstarted: why
-    NOT_RELAUNCHED = "not_relaunched", "not relaunched: {detail}"  # unstarted: why
+    NOT_CHOSEN = "not_chosen", "the kernel's next start is not changed: {detail}"  # detail: why
+    NOT_RELAUNCHED = "not_relaunched", "not relaunched: {detail}"  # detail: why
     ENDING_FAILED = "ending_failed", "ending the run has failed: {detail}"  # detail: the error
     SIGNAL_FAILED = "signal_failed", "the signal was not sent: {detail}"  # detail: the processes, and why
 
@@ -189,7 +188,6 @@ class Notice(Event, tag="notice", frozen=True):
 
     ``key`` names the subject: a newer notice replaces an older one of the same key. ``about`` and ``count`` are
     numbers whose meaning depends on the kind. ``detail`` is text from outside, such as that of an error.
-    ``unstarted`` is the reason why nothing was started.
     """
 
     keep = Latest("key", most=64)
@@ -203,4 +201,3 @@ class Notice(Event, tag="notice", frozen=True):
     count: Size | None = None
     part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
     of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
-    unstarted: Unstarted | None = None

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tfmemtop.engine.process.launch import StartError
 from tfmemtop.events import Session
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _MODE = 0o644  # whatever the umask: Prometheus runs as another user
@@ -28,7 +28,7 @@ def publish(path: str, data: bytes) -> None:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, "")
         if Path(path).exists() and not Path(path).is_file():
-            raise StartError(Unstarted(Why.METRICS_NO_FILE, path))
+            raise StartError(f"no metrics in {path}: it is not a regular file")
         with draft.open("xb") as file:
             with suppress(OSError):  # not every file system has modes
                 os.fchmod(file.fileno(), _MODE)
@@ -37,7 +37,7 @@ def publish(path: str, data: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise refused(Why.METRICS_FILE, path, error) from None
+        raise refused(f"in {path}", error) from None
 
 
 def withdraw(path: str, data: bytes) -> None:
@@ -51,12 +51,12 @@ def withdraw(path: str, data: bytes) -> None:
         file.unlink(missing_ok=True)
 
 
-def refused(why: Why, name: str, error: OSError) -> StartError:
-    """Return the error of a start that fails because *name*, an address or a file, cannot be used."""
+def refused(place: str, error: OSError) -> StartError:
+    """Return the error of a start that fails because the metrics cannot be had at *place*, such as ``in m.json``."""
     # Python adds its own words to some of the system's messages, so the message is taken from the system.
     known = error.errno is not None and error.errno in errno.errorcode
     said = os.strerror(error.errno or 0) if known else error.strerror or str(error)
-    return StartError(Unstarted(why, name, said.lower()))
+    return StartError(f"no metrics {place}: {said.lower()}")
 
 
 def entry(listener: socket.socket, host: str, labels: Mapping[str, str]) -> bytes:

@@ -15,7 +15,6 @@ import msgspec
 
 from tfmemtop import boot
 from tfmemtop.events import XlaMissing
-from tfmemtop.events.unstarted import Unstarted, Why
 from tfmemtop.settings import INTERVAL_S, Settings
 
 
@@ -88,7 +87,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's answer: where to reach it, or why it could not start.
+    """The engine's answer: where to reach it, or why it could not start: the ``error``, and an exit code for it.
 
     ``environment`` is for a process that becomes the script by itself; its texts are as those of :class:`Launch`.
     """
@@ -96,8 +95,25 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     socket: str = ""
     output_path: str | None = None
-    error: Unstarted | None = None
+    error: str | None = None
+    exit_code: int = 1
     environment: dict[str, str] | None = None
+
+
+class StartError(Exception):
+    """The script or its engine could not be started. The message is one line without a full stop.
+
+    ``exit_code`` is a shell's code for commands, 2 for a mistake in the user's request, 1 for all else.
+    """
+
+    def __init__(self, text: str, exit_code: int = 2) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def without_engine(detail: str = "") -> Launched:
+    """Return the answer for an engine that could not be started, because of *detail*."""
+    return Launched(error=f"the engine cannot be started: {detail or 'it ended'}")
 
 
 def readable(text: str) -> str:
@@ -131,7 +147,7 @@ def start_apart(launch: Launch) -> Launched:
         launched: Launched = pickle.loads(answered)
         return launched
     except (EOFError, pickle.UnpicklingError):  # that process was killed
-        return Launched(error=Unstarted(Why.ENGINE_FAILED))
+        return without_engine()
 
 
 def start(launch: Launch) -> Launched:
@@ -154,7 +170,7 @@ def start(launch: Launch) -> Launched:
         )
     except OSError as error:
         os.close(answers)
-        return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=str(error)))
+        return without_engine(str(error))
     finally:
         os.close(told)
     # The engine goes on by itself. With a return code set, Popen neither waits for it nor warns that it still runs.
@@ -172,8 +188,7 @@ def start(launch: Launch) -> Launched:
         except (EOFError, pickle.UnpicklingError):
             pass  # the engine has ended
         last = complaints.read().decode(errors="replace").strip().splitlines()[-1:]
-    detail = last[0] if last else ""
-    return Launched(error=Unstarted(Why.ENGINE_FAILED, detail=detail))
+    return without_engine(last[0] if last else "")
 
 
 INJECT = Path(__file__).parents[2] / "inject"

@@ -15,7 +15,17 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop import limits
-from tfmemtop.engine.process.launch import Launch, Refused, readable, with_hook, with_report, xla_folder
+from tfmemtop.engine.process.launch import (
+    Launch,
+    Launched,
+    Refused,
+    StartError,
+    readable,
+    with_hook,
+    with_report,
+    without_engine,
+    xla_folder,
+)
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
@@ -23,7 +33,6 @@ from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
 from tfmemtop.events.recording import RecordingError
-from tfmemtop.events.unstarted import StartError, Unstarted, Why
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import facts_of, reason
 from tfmemtop.limits import Machine
@@ -117,7 +126,7 @@ class Runs:
             ValueError: *machine* does not have what *settings* ask for.
         """
         if not self._launch.argv:
-            raise StartError(Unstarted(Why.NO_COMMAND))  # a session that only watches
+            raise StartError(_NO_COMMAND)  # a session that only watches
         limits.check(settings, machine)
         card = machine.whole(settings).size
         environment = launch_environment(self._launch.environment, settings, machine.uuids, card)
@@ -148,7 +157,7 @@ class Runs:
             else:
                 self._process = self._spawn(argv, environment)
         except ProcessLookupError:
-            raise StartError(Unstarted(Why.NO_PROCESS, str(kernel.pid if kernel else ""))) from None
+            raise StartError(f"there is no process {kernel.pid if kernel else ''}", 1) from None
         except OSError as error:
             if error.errno != errno.ENOEXEC:
                 raise start_error(argv[0], error) from None
@@ -156,7 +165,7 @@ class Runs:
             found = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
             self._process = self._spawn(["/bin/sh", found, *argv[1:]], environment)
         except subprocess.SubprocessError as error:
-            raise StartError(Unstarted(Why.SPAWN, argv[0], str(error))) from None
+            raise StartError(f"{argv[0]}: cannot be started: {error}", _NOT_STARTED) from None
         self._oom = OomCounter()
         self.number += 1
         self.end = None
@@ -303,6 +312,10 @@ def allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
+_NO_COMMAND = "no command to start"
+_MISTAKE, _NOT_STARTED, _NOT_FOUND = 2, 126, 127  # exit codes; a shell has the last two for commands
+
+
 def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> None:
     """Check everything about a command that can be checked before it is started.
 
@@ -310,39 +323,39 @@ def check_command(argv: list[str], cwd: str, environment: dict[str, str]) -> Non
         StartError: the command cannot be started.
     """
     if not argv or not argv[0]:
-        raise StartError(Unstarted(Why.NO_COMMAND))
+        raise StartError(_NO_COMMAND)
     name = argv[0]
     if "/" not in name:
         if shutil.which(name, path=environment.get("PATH", os.defpath)) is None:
-            raise StartError(Unstarted(Why.NOT_FOUND, name))
+            raise StartError(f"{name}: command not found", _NOT_FOUND)
         return
     path = Path(cwd, name)
     if not Path(cwd).is_dir():
         return  # the folder has been removed and is empty; for an absolute path, the exec itself reports errors
     if not path.exists():
-        raise StartError(Unstarted(Why.NO_FILE, name))
+        raise StartError(f"{name}: no such file", _NOT_FOUND)
     if path.is_dir():
-        raise StartError(Unstarted(Why.IS_DIRECTORY, name))
+        raise StartError(f"{name}: is a directory", _NOT_STARTED)
     if not os.access(path, os.X_OK):
-        raise StartError(Unstarted(Why.NOT_EXECUTABLE, name))
+        raise StartError(f"{name}: not executable", _NOT_STARTED)
 
 
 def start_error(name: str, error: OSError) -> StartError:
     """Return what *error* means when a command that passed :func:`check_command` was started."""
     if isinstance(error, FileNotFoundError):
         # The file exists, so its interpreter is missing.
-        return StartError(Unstarted(Why.NO_INTERPRETER, name))
-    return StartError(Unstarted(Why.SYSTEM, name, error.strerror or str(error)))
+        return StartError(f"{name}: the interpreter named in its first line is not there", _NOT_FOUND)
+    return StartError(f"{name}: {error.strerror or error}", _NOT_STARTED)
 
 
 REFUSALS = (StartError, ValueError, RecordingError, OSError)
 """The exceptions of a start that fails for a foreseen reason."""
 
 
-def unstarted(error: Exception) -> Unstarted:
-    """Return why the start failed with *error*."""
+def unstarted(error: Exception) -> Launched:
+    """Return the answer for a start that failed with *error*."""
     if isinstance(error, StartError):
-        return error.unstarted
+        return Launched(error=str(error), exit_code=error.exit_code)
     if isinstance(error, REFUSALS):
-        return Unstarted(Why.REFUSED, detail=reason(error))
-    return Unstarted(Why.ENGINE_FAILED, detail=facts_of(error))
+        return Launched(error=reason(error), exit_code=_MISTAKE)
+    return without_engine(facts_of(error))

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.stream.folders import sessions
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
-from tfmemtop.events.recording.errors import reason_of
+from tfmemtop.events.recording import Writer
+from tfmemtop.events.recording.errors import reason_of, unwritable
 from tfmemtop.home import output_folder
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB
@@ -110,7 +110,7 @@ def open_recording(session: str) -> Writer:
     try:
         return Writer(place_for(session))
     except OSError as error:
-        raise RecordingError(Trouble.UNWRITABLE, error.filename or session, reason_of(error)) from error
+        raise unwritable(error.filename or session, reason_of(error)) from error
 
 
 def kept_elsewhere(session: str, path: Path) -> None:

@@ -21,7 +21,8 @@ from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.stream.stream import Line, LineQueue, Stream, line_of
 from tfmemtop.events import Allocator, Event, Level, NoticeKind, Output
 from tfmemtop.events.base import Curve
-from tfmemtop.events.recording import RecordingError, Trouble, Writer
+from tfmemtop.events.recording import RecordingError, Writer
+from tfmemtop.events.recording.errors import stopped
 from tfmemtop.units import MIB
 
 LIMIT = 64 * MIB
@@ -177,7 +178,7 @@ class Recorder:
         try:
             opened = self._loop.run_in_executor(self._thread, self._opened)
         except RuntimeError as error:  # no more threads are allowed
-            self._give_up(RecordingError(Trouble.STOPPED, "its file", str(error)))
+            self._give_up(stopped("its file", str(error)))
             return
         try:
             self._writer = writer = await opened
@@ -208,13 +209,14 @@ class Recorder:
 
     def _keep_small(self, writer: Writer, thinner: Thinner) -> None:
         if not thinner.grown(writer.size):
-            raise RecordingError(Trouble.TOO_LARGE, writer.path, count=thinner.limit >> 20)
+            grown = f"it has grown to {thinner.limit >> 20} MiB"
+            raise stopped(writer.path, f"{grown}; --record FILE has no limit")
         try:
             free = shutil.disk_usage(writer.path.parent).free
         except OSError:
             return  # if the disk cannot be written to, the next write reports it
         if free < LEAST_FREE:
-            raise RecordingError(Trouble.DISK_FULL, writer.path, count=LEAST_FREE >> 20)
+            raise stopped(writer.path, f"less than {LEAST_FREE >> 20} MiB are free on the disk")
 
     def _take(self, line: Line) -> None:
         kept = line.event if self._thinner is None else self._thinner(line.event)
@@ -229,7 +231,7 @@ class Recorder:
         if self._writer is not None:
             self._writer.abandon()
             path = self._writer.path
-        self._give_up(RecordingError(Trouble.STOPPED, path, os.strerror(errno.ETIMEDOUT)))
+        self._give_up(stopped(path, os.strerror(errno.ETIMEDOUT)))
 
     def _give_up(self, error: RecordingError) -> None:
         if self.trouble is not None:
@@ -237,4 +239,4 @@ class Recorder:
         self.trouble = error
         self._stream.forget(self._take)
         level = Level.ERROR if self._thinner is None else Level.INFO
-        self._stream.notice("recording", NoticeKind.RECORDING_ENDED, level, error.text)
+        self._stream.notice("recording", NoticeKind.RECORDING_ENDED, level, str(error))

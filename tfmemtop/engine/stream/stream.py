@@ -13,7 +13,6 @@ import msgspec
 
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, Level, Notice, NoticeKind, Output, encode
-from tfmemtop.events.unstarted import Unstarted
 from tfmemtop.units import MIB
 
 
@@ -82,7 +81,6 @@ class Stream:
         *,
         about: int | None = None,
         count: int | None = None,
-        unstarted: Unstarted | None = None,
     ) -> None:
         """Publish a :class:`Notice` unless the last one of *key* has the same content."""
         detail = detail[:_DETAIL]
@@ -94,7 +92,6 @@ class Stream:
             detail=detail,
             about=about,
             count=count,
-            unstarted=unstarted,
         )
         last = self._notices.get(key)
         if last is None or last.kind is None:

@@ -13,12 +13,13 @@ import msgspec
 
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
 from tfmemtop.events.recording.chunks import Chunk, chunks, is_packed
-from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
+from tfmemtop.events.recording.errors import RecordingError, reason_of
 from tfmemtop.events.recording.lines import BEGINNING, Lines, Place, header_of
 from tfmemtop.events.recording.outline import outlined
 from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, is_repeat, repeated
 from tfmemtop.units import MIB
 
+_NO_RECORDING = "is no tfmemtop recording"
 _TAIL = 4 * MIB  # bytes
 _LAST = 1000  # lines; it is certain enough that one of them is not damaged
 _TAGS = {str(kind.__struct_config__.tag) for kind in event_types()}
@@ -53,7 +54,7 @@ class Recording(msgspec.Struct, dict=True):
             with self.path.open("rb") as file:
                 yield file
         except OSError as error:
-            raise RecordingError(Trouble.UNREADABLE, self.path, reason_of(error)) from error
+            raise RecordingError(f"cannot read {self.path}: {reason_of(error)}") from error
 
     def events(self, start: Place = BEGINNING) -> Iterator[Event]:
         """Yield all events in order, the session first, or the events from *start* on.
@@ -213,20 +214,21 @@ def read(path: str | os.PathLike[str]) -> Recording:
     path = Path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise RecordingError(Trouble.NO_FILE, path)
+            raise RecordingError(f"{path} {_NO_RECORDING}: it is not a regular file")
         with path.open("rb") as file:
             line = first_line(file)
             is_empty = file.seek(0, os.SEEK_END) == 0
     except (OSError, ValueError) as error:
-        raise RecordingError(Trouble.UNREADABLE, path, reason_of(error)) from error
+        raise RecordingError(f"cannot read {path}: {reason_of(error)}") from error
     header = header_of(line)
     if header is None:
-        raise RecordingError(Trouble.EMPTY if is_empty else Trouble.NO_RECORDING, path)
+        raise RecordingError(f"{path} {_NO_RECORDING}: it {'is empty' if is_empty else 'does not begin as one'}")
     if header.format != FORMAT:
-        raise RecordingError(Trouble.OTHER_FORMAT, path, count=header.format)
+        ours = f"this tfmemtop reads format {FORMAT}"
+        raise RecordingError(f"{path} has format {header.format}, and {ours}: use the version that wrote it")
     session = _decode(line)
     if not isinstance(session, Session):
-        raise RecordingError(Trouble.HEAD_DAMAGED, path)
+        raise RecordingError(f"{path}: the first line, which describes the session, is damaged")
     return Recording(path, session)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording.chunks import Packer
-from tfmemtop.events.recording.errors import RecordingError, Trouble, reason_of
+from tfmemtop.events.recording.errors import reason_of, stopped, unwritable
 from tfmemtop.events.recording.lines import LONGEST_LINE, header_of
 from tfmemtop.events.recording.outline import Outline
 from tfmemtop.events.recording.reader import first_line
@@ -66,7 +66,7 @@ class Writer:
                 self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE
             )
         except (OSError, ValueError) as error:
-            raise RecordingError(Trouble.UNWRITABLE, self.path, reason_of(error)) from error
+            raise unwritable(self.path, reason_of(error)) from error
         try:
             self._take_over()
         except BaseException:
@@ -79,17 +79,18 @@ class Writer:
         if not self._regular:
             if stat.S_ISCHR(mode):
                 return
-            raise RecordingError(Trouble.NO_FILE_TO_WRITE, self.path)
+            raise unwritable(self.path, "it is not a regular file")
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             # On a file system without locks, record without a lock.
             if error.errno == errno.EWOULDBLOCK:
-                raise RecordingError(Trouble.TAKEN, self.path) from error
+                raise unwritable(self.path, "another tfmemtop is recording there") from error
         if os.fstat(self._descriptor).st_size:
             with self.path.open("rb") as file:
                 if header_of(first_line(file)) is None:
-                    raise RecordingError(Trouble.FOREIGN, self.path)
+                    why = "the file exists and is no tfmemtop recording; it was left alone"
+                    raise unwritable(self.path, why)
             # Overwritten only with the first flush, since the run may still fail to start.
             self._stale = True
         else:
@@ -208,7 +209,7 @@ class Writer:
             if self._packer is None:
                 self._cut(self._written + bytes(data[:done]).rfind(b"\n") + 1)
             self._drop()
-            raise RecordingError(Trouble.STOPPED, self.path, reason_of(error)) from error
+            raise stopped(self.path, reason_of(error)) from error
         self._written += done
 
     def abandon(self) -> None:

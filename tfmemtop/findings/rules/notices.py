@@ -142,8 +142,6 @@ def say(notice: Notice) -> TextAndRemedy:
         detail = _WINDOWLESS[notice.of].text
     if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
         detail = unread_text(_DAMAGE[notice.of], detail)
-    if notice.unstarted is not None:
-        detail = notice.unstarted.text
     return say_kind(notice.kind, detail, notice.about, notice.count)
 
 
