@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import streams
@@ -136,9 +137,20 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     assert "perhaps" in t4 and t4.rstrip().endswith("no, needs at least 20.0 GiB")
     assert "fits, 5.2 GiB left" in text and "fits, 0 B left" in text
     assert to_json(view)["smallest"] == {
-        "growth_on": {"surely": 15 * GIB, "at_least": 12 * GIB, "worked": None},
-        "growth_off": {"surely": 20 * GIB, "at_least": 19 * GIB, "worked": None},
+        "growth_on": {"surely": 15 * GIB, "same_algorithms": 15 * GIB, "at_least": 12 * GIB, "worked": None},
+        "growth_off": {"surely": 20 * GIB, "same_algorithms": 20 * GIB, "at_least": 19 * GIB, "worked": None},
     }
+
+
+def test_the_smallest_limit_with_the_same_algorithms_has_no_room_for_others() -> None:
+    ends = SmallestLimits(True, True, 15 * GIB, 12 * GIB, 13 * GIB)
+    told = msgspec.structs.replace(replayed_on_a_gpu(), scratch=3, smallest=[ends])
+    (view,) = predicted(
+        streams.fold([streams.session(), streams.run(), streams.process(0.2, 100), streams.hook(0.4, 100), told])
+    )
+    text = "\n".join(page([view], []))
+    assert "With growth on ~13312M is the smallest limit with the same algorithms" in text and "At least 12288M" in text
+    assert to_json(view)["smallest"]["growth_on"]["same_algorithms"] == 13 * GIB
 
 
 @pytest.mark.programs
@@ -184,8 +196,8 @@ def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_
         (True, 9 * GIB, False, 12 * GIB),
     ]
     assert told["seen"]["outgrown"] and told["smallest"] == {
-        "growth_on": {"surely": None, "at_least": 12 * GIB, "worked": 24 * GIB},
-        "growth_off": {"surely": None, "at_least": 19 * GIB, "worked": None},
+        "growth_on": {"surely": None, "same_algorithms": None, "at_least": 12 * GIB, "worked": 24 * GIB},
+        "growth_off": {"surely": None, "same_algorithms": None, "at_least": 19 * GIB, "worked": None},
     }
     small, middle, large = text.splitlines()[-3:]
     assert small.split("  ")[-1] == "no, needs at least 20.0 GiB" and "not known" in middle
@@ -207,7 +219,12 @@ def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_
 def test_of_a_run_that_failed_nothing_is_called_enough(later: list[events.Event]) -> None:
     text, told = outgrown(*later)
     assert not any(row["fits"] for row in told["rows"]) and "by the replay alone" not in text and "fits, " not in text
-    assert told["smallest"]["growth_on"] == {"surely": None, "at_least": 12 * GIB, "worked": None}
+    assert told["smallest"]["growth_on"] == {
+        "surely": None,
+        "same_algorithms": None,
+        "at_least": 12 * GIB,
+        "worked": None,
+    }
     ran_out = not isinstance(later[0], events.RunEnd)
     assert ("With growth on 16384M was not enough." in text) == ran_out, "whether Python or a crash tells it"
     by_hand = events.RunEnd(t=9.5, run=1, exit_code=None, signal=2)

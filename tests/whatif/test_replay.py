@@ -131,7 +131,9 @@ def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None
     smallest, row = Question(False, False, smallest=True), Question(False, False, 18 * MIB)
     strict, _ = run(program, events, [], [smallest, row])
     ends, fits = run(program, events, [], [smallest, row], scratch=[1])
-    assert strict == Ends(24 * MIB, 24 * MIB) and ends == Ends(24 * MIB, 16 * MIB)
+    (untaken,) = run(program, events, [], [smallest], scratch=[1], untaken=[1])
+    assert strict == Ends(24 * MIB, 24 * MIB, 24 * MIB)
+    assert ends == Ends(24 * MIB, 16 * MIB, 24 * MIB) and untaken == Ends(24 * MIB, 16 * MIB, 16 * MIB)
     assert isinstance(fits, SettingReplayed) and fits.fits is None and fits.waiting is not None
     assert (fits.in_order.failed, fits.in_order.asked, fits.waiting.waits) == (1, 16 * MIB, 0)
 
@@ -140,7 +142,7 @@ def test_no_scratch_memory_at_all_may_be_better_than_some(program: Path) -> None
     """Scratch memory that is kept for a while takes the room of the next allocation."""
     events = [(0, 8 * MIB), (0, 6 * MIB), (0, 8 * MIB), (1, 1), (1, 2)]
     (ends,) = run(program, events, [], [Question(False, False, smallest=True)], scratch=[1])
-    assert ends == Ends(22 * MIB, 16 * MIB)
+    assert ends == Ends(22 * MIB, 16 * MIB, 22 * MIB)
 
 
 def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: Replayed) -> None:

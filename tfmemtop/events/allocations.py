@@ -70,7 +70,8 @@ class TraceAllocations(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     thread times two plus one, and the number of the allocation that is freed. ``operations`` has for each allocation of
     this part the number of its name, -1 if it has none, and ``runs`` the call in whose run it is made, or -1. ``names``
     are those that no earlier part has. ``scratch`` are the numbers of allocations that TensorFlow can do without.
-    ``calls`` are those that begin in this part.
+    ``calls`` are those that begin in this part. ``untaken`` are those of ``scratch`` that were to try kernels that were
+    not taken.
     """
 
     names: Annotated[list[Text], msgspec.Meta(max_length=MOST_OF_PART)] = []
@@ -79,6 +80,7 @@ class TraceAllocations(msgspec.Struct, frozen=True, array_like=True, kw_only=Tru
     runs: Annotated[list[Number], Many] = []
     scratch: Annotated[list[Size], Many] = []
     calls: Annotated[list[Call], Many] = []
+    untaken: Annotated[list[Size], Many] = []
 
 
 def pack(content: msgspec.Struct) -> bytes:

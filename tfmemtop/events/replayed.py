@@ -65,14 +65,16 @@ class SettingReplayed(msgspec.Struct, frozen=True, array_like=True):
 class SmallestLimits(msgspec.Struct, frozen=True, array_like=True):
     """The smallest limits in bytes, whole MiB.
 
-    With the limit ``surely``, the run fits in the recorded order and in similar orders. Below ``at_least`` it fits in
-    no order.
+    With the limit ``surely``, the run fits in the recorded order and in similar orders. With ``alike``, so does all but
+    the memory to try kernels that are not taken: it is the smallest limit with the same algorithms. Below ``at_least``
+    it fits in no order.
     """
 
     growth: bool
     collects: bool
     surely: Size
     at_least: Size
+    alike: Size | None = None  # in recordings of an older tfmemtop
 
 
 class Unreplayed(DescribedEnum):

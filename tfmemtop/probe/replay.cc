@@ -33,7 +33,8 @@ namespace {
 //
 // Threads take turns in another order in each run, so some orders near the recorded one are replayed, too. A limit is
 // *sure* if all fits in the recorded order without waiting, and in each of the other orders with waiting. A limit
-// *could* do if all fits in any of these orders with waiting, or if all but scratch memory fits in the recorded one.
+// *could* do if all fits in any of these orders with waiting, or if all but scratch memory fits in the recorded one. A
+// limit is enough for the same algorithms if it is sure without the scratch memory of kernels that are not taken.
 class Setting {
  public:
   Setting(const Trace& trace, const Question& under, int64_t divisor = 1)
@@ -126,7 +127,7 @@ class Setting {
     int64_t divisor = 1;
     while (under_.growth && divisor <= trace_.peak / kLarge) divisor *= 2;
     Trace less;
-    if (divisor > 1 && MakeSmaller(trace_, divisor, &less)) {
+    if (divisor > 1 && MakeSmaller(trace_, divisor, trace_.spares, &less)) {
       Setting smaller(less, under_, divisor);
       like = smaller.Smallest();
       others_ = {smaller.others_[0]};
@@ -250,10 +251,17 @@ void Tell(const char* what, const Outcome& found) {
               (long long)found.failed, (long long)found.asked, (long long)found.lacking, (long long)found.waits);
 }
 
-void Answer(const Question& question, Setting* setting) {
+void Answer(const Trace& trace, const Question& question, Setting* setting) {
   if (question.kind == kSmallest) {
-    const Ends found = setting->Smallest();
-    std::printf("smallest %lld %lld\n", (long long)found.surely, (long long)found.at_least);
+    Ends found = setting->Smallest();
+    found.alike = found.surely;
+    Trace sparing;
+    const bool tried = std::find(trace.untaken.begin(), trace.untaken.end(), true) != trace.untaken.end();
+    if (tried && MakeSmaller(trace, 1, true, &sparing)) {
+      found.alike = std::min(found.surely, Setting(sparing, question).Smallest().surely);
+    }
+    std::printf("smallest %lld %lld %lld\n", (long long)found.surely, (long long)found.at_least,
+                (long long)std::max(found.alike, found.at_least));
     return;
   }
   const int64_t limit = question.limit > 0 ? question.limit : kUnlimited;
@@ -269,10 +277,10 @@ int Converse(const Trace& trace) {
     if (question.limit < 0 || question.limit > kUnlimited) return 2;
     const auto answers = [&] {
       for (const auto& known : settings) {
-        if (known->IsOf(question)) return Answer(question, known.get());
+        if (known->IsOf(question)) return Answer(trace, question, known.get());
       }
       settings.push_back(std::make_unique<Setting>(trace, question));
-      Answer(question, settings.back().get());
+      Answer(trace, question, settings.back().get());
     };
     try {
       answers();
@@ -302,10 +310,10 @@ void Bound(int resource, int64_t most) {
 int Main() {
   struct {
     char magic[8];
-    int64_t seconds, memory, events, steps, scratch, runs, order;
+    int64_t seconds, memory, events, steps, scratch, untaken, runs, order;
   } head;
-  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL4", 8) != 0) return 2;
-  for (int64_t count : {head.events, head.steps, head.scratch, head.runs, head.order}) {
+  if (!Read(&head, 1) || std::memcmp(head.magic, "TFMRPL5", 8) != 0) return 2;
+  for (int64_t count : {head.events, head.steps, head.scratch, head.untaken, head.runs, head.order}) {
     if (count < 0) return 2;
   }
   Bound(RLIMIT_CPU, head.seconds);
@@ -318,16 +326,18 @@ int Main() {
   Trace trace;
   trace.events.resize(head.events);
   trace.steps.resize(head.steps);
-  std::vector<int64_t> scratch(head.scratch);
+  std::vector<int64_t> scratch(head.scratch), untaken(head.untaken);
   if (!Read(trace.events.data(), head.events) || !Read(trace.steps.data(), head.steps)) return 2;
-  if (!Read(scratch.data(), head.scratch)) return 2;
+  if (!Read(scratch.data(), head.scratch) || !Read(untaken.data(), head.untaken)) return 2;
   trace.run.resize(head.runs);
   trace.order.resize(head.order);
   if (!Read(trace.run.data(), head.runs) || !Read(trace.order.data(), head.order)) return 2;
-  trace.scratch.resize(head.events);
-  for (int64_t number : scratch) {
-    if (number < 0 || number >= head.events) return 2;
-    trace.scratch[number] = true;
+  for (auto [numbers, marks] : {std::pair(&scratch, &trace.scratch), std::pair(&untaken, &trace.untaken)}) {
+    marks->resize(head.events);
+    for (int64_t number : *numbers) {
+      if (number < 0 || number >= head.events) return 2;
+      (*marks)[number] = true;
+    }
   }
   if (!Prepare(&trace) || !IsPossible(trace)) return 2;
   return Converse(trace);

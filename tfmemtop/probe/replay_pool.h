@@ -56,7 +56,7 @@ struct Question {
 constexpr int64_t kRow = 0, kSmallest = 1;
 
 struct Ends {
-  int64_t surely = 0, at_least = 0;
+  int64_t surely = 0, at_least = 0, alike = 0;
 };
 
 struct Outcome {
@@ -208,7 +208,8 @@ class Replay {
     const bool scratch = trace_.scratch[number];
     if (!scratch || manner_ != Manner::kWithout) address = pool_->Allocate(event.value);
     if (address == nullptr) {
-      const bool spares = scratch && (manner_ == Manner::kSparing || manner_ == Manner::kWithout);
+      const bool spares = (scratch && (manner_ == Manner::kSparing || manner_ == Manner::kWithout)) ||
+                          (trace_.spares && trace_.untaken[number]);
       without_[number] = spares || event.value == 0;  // BFC returns no address for 0 bytes
       if (scratch && !spares && refused_ == kNone) refused_ = at;
       return without_[number];

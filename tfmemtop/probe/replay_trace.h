@@ -41,17 +41,20 @@ struct Trace {
   std::vector<int64_t> steps;     // events at which a step begins
   std::vector<std::vector<int64_t>> of_thread;
   std::vector<bool> scratch;  // by allocation: whether TensorFlow can do without it
+  std::vector<bool> untaken;  // by allocation: whether it is scratch memory to try a kernel that is then not taken
+  bool spares = false;        // whether the replay does without the untaken ones that find no room
   std::vector<int64_t> run;   // by allocation: the run of a function that makes it, or kNone; empty if none is known
   std::vector<Follows> order;
   int64_t runs = 0;
-  int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded
+  int64_t allocations = 0, largest = 0, peak = 0;  // `peak` of the requests, rounded, without those that are spared
   int64_t largest_needed = 0;  // the largest allocation that is not scratch memory
 };
 
-// Computes all that follows from the events and from `scratch`, which may be longer than there are allocations. False
-// if the events are not valid.
+// Computes all that follows from the events and from `scratch` and `untaken`, which may be longer than there are
+// allocations. False if the events are not valid.
 bool Prepare(Trace* trace) {
   trace->scratch.resize(std::max(trace->scratch.size(), trace->events.size()));
+  trace->untaken.resize(trace->scratch.size());
   std::vector<bool> lives;
   std::vector<int64_t> size;
   int64_t in_use = 0, threads = 0;
@@ -69,15 +72,16 @@ bool Prepare(Trace* trace) {
       const size_t number = lives.size();
       trace->number.push_back(number);
       lives.push_back(true);
-      size.push_back(Rounded(event.value));
+      size.push_back(trace->spares && trace->untaken[number] ? 0 : Rounded(event.value));
       if (!trace->scratch[number]) trace->largest_needed = std::max(trace->largest_needed, size.back());
       in_use += size.back();
-      trace->largest = std::max(trace->largest, size.back());
+      trace->largest = std::max(trace->largest, Rounded(event.value));
       trace->peak = std::max(trace->peak, in_use);
     }
   }
   trace->allocations = lives.size();
   trace->scratch.resize(lives.size());
+  trace->untaken.resize(lives.size());
   trace->run.resize(lives.size(), kNone);
   const auto is_event = [&](int64_t event) { return event >= kNone && event < static_cast<int64_t>(trace->events.size()); };
   for (int64_t run : trace->run) {
@@ -112,8 +116,10 @@ bool IsPossible(const Trace& trace) {
   return true;
 }
 
-// Makes `smaller` the same trace with all sizes divided by `divisor`; false if the trace is not valid.
-bool MakeSmaller(const Trace& trace, int64_t divisor, Trace* smaller) {
+// Makes `smaller` the same trace with all sizes divided by `divisor`, and with `spares`; false if it is not valid.
+bool MakeSmaller(const Trace& trace, int64_t divisor, bool spares, Trace* smaller) {
+  smaller->spares = spares;
+  smaller->untaken = trace.untaken;
   smaller->events = trace.events;
   smaller->steps = trace.steps;
   smaller->scratch = trace.scratch;
@@ -141,7 +147,9 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
   }
   Trace other;
   other.steps = trace.steps;
+  other.spares = trace.spares;
   other.scratch.resize(trace.allocations);
+  other.untaken.resize(trace.allocations);
   other.run.resize(trace.allocations, kNone);
   std::vector<int64_t> renumbered(trace.allocations, kNone), cursor(trace.of_thread.size(), 0);
   std::vector<std::vector<int64_t>> waiting(trace.allocations);  // frees, by the allocation that they free
@@ -166,6 +174,7 @@ Trace Reordered(const Trace& trace, int64_t apart, int64_t seed) {
       event.value = renumbered[number];
     } else {
       other.scratch[made] = trace.scratch[number];
+      other.untaken[made] = trace.untaken[number];
       other.run[made] = trace.run[number];
       renumbered[number] = made++;
       for (int64_t free : waiting[number]) next.push({turn[free], free});

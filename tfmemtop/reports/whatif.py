@@ -65,7 +65,7 @@ def to_json(view: Predicted) -> dict[str, Any]:
     ``fits`` is null where some runs would fail. ``outgrown`` is whether the run later needed more than was replayed, or
     failed. If so, only those rows are there of which something is known, ``surely`` is null, and ``worked`` is the pool
     that the run reached, null where that is not known. ``before`` bytes were in use as the recording of the allocations
-    began. If that is not 0, the figures are upper bounds.
+    began. If that is not 0, the figures are upper bounds. ``same_algorithms`` is null where ``surely`` is.
     """
     return {
         "device": view.device,
@@ -101,7 +101,12 @@ def _ends(view: Predicted, growth: bool) -> dict[str, int | None] | None:
     ends = view.ends(growth)
     if ends is None:
         return None
-    return {"surely": ends.surely, "at_least": ends.at_least, "worked": ends.worked}
+    return {
+        "surely": ends.surely,
+        "same_algorithms": ends.alike,
+        "at_least": ends.at_least,
+        "worked": ends.worked,
+    }
 
 
 def unreplayed_text(replayed: Replayed) -> str:
@@ -150,7 +155,13 @@ COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest
 LEFT = ("growth", "fits")
 """The columns of words, which are aligned to the left. The other columns are figures, aligned to the right."""
 
-NO_TIME = "Which setting is faster is not predicted."
+NO_TIME = "Which setting is faster is not predicted: relaunch with it, and compare the steps per second."
+
+TRIED = (
+    " and has room for the kernels that were tried and not taken; without room, TensorFlow leaves these out, and XLA "
+    "may wait 10 s for each while it compiles"
+)
+"""The clause about a limit that is larger than the same algorithms need."""
 
 AT_THE_END = (
     "Peak, pool and process total are the highest; cached, largest free and fragmented are of the replay's end."
@@ -305,15 +316,15 @@ def smallest(view: Predicted) -> Iterator[str]:
         if ends is None:
             continue
         name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        if ends.surely is None:
+        if ends.surely is None or ends.alike is None:
             yield from _known(name, ends)
             continue
         alike = " with the same algorithms" if view.replayed.scratch else ""
         yield (
-            f"{name} ~{typed(ends.surely)} is the smallest limit{alike}, by the replay alone; "
-            f"~{typed(with_margin(ends.surely))} leaves a margin."
+            f"{name} ~{typed(ends.alike)} is the smallest limit{alike}, by the replay alone; "
+            f"~{typed(with_margin(ends.surely))} leaves a margin{TRIED if ends.alike < ends.surely else ''}."
         )
-        if ends.at_least < ends.surely:
+        if ends.at_least < ends.alike:
             other = " or needs algorithms with less scratch memory, which may be slower" if alike else ""
             yield f"At least {typed(ends.at_least)} are needed. With a limit between the two, a run may fail{other}."
 

@@ -26,13 +26,15 @@ class Ends(msgspec.Struct, frozen=True):
 
     ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. For a run
     that needed more, ``worked`` is the pool that it reached: with it the run passed, or went on. It is ``None`` if the
-    run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory.
+    run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory. ``alike`` is the
+    smallest limit with the same algorithms, ``None`` where ``surely`` is.
     """
 
     at_least: int
     surely: int | None
     worked: int | None = None
     failed: int | None = None
+    alike: int | None = None
 
 
 class Predicted(msgspec.Struct, frozen=True):
@@ -121,7 +123,7 @@ class Predicted(msgspec.Struct, frozen=True):
         """Return what is known of the smallest limit with growth on, or off; ``None`` if it was not replayed."""
         least, present = self.replayed.least(growth), self.replayed.present
         if least is None or not self.outgrown:
-            return None if least is None else Ends(least.at_least, least.surely)
+            return None if least is None else Ends(least.at_least, least.surely, alike=least.alike or least.surely)
         alike = present is not None and present.growth is growth
         reached = self.pool if self.later is Later.MORE and alike else None
         failed = present.limit if self.later is Later.RAN_OUT and present and alike else None

@@ -12,6 +12,11 @@ from tfmemtop.events.device_names import is_gpu
 from tfmemtop.events.holders import MOST_PACKED
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
+_REDZONES = (
+    16 << 20
+)  # bytes that TensorFlow adds to the scratch memory of an algorithm that it tries (redzone_allocator.h)
+_ROUNDED = 4  # and to whose multiple it rounds
+_RECURRENT = "CudnnRNN"  # such an operation waits for its scratch memory, and fails without
 
 
 class Scratch:
@@ -19,28 +24,60 @@ class Scratch:
 
     def __init__(self, course: PoolCourse, steps: Sequence[int]) -> None:
         self._steps = steps
-        # TensorFlow's DnnScratchAllocator (conv_ops_gpu.h) requests scratch memory as temporary bytes, and never waits.
-        self._convolutions = {
-            life.alike.operation
-            for life in course.lives
-            if (life.alike.region, life.alike.dtype) == (_TEMP, _UINT8) and life.alike.operation
-        }
+        self._taken: dict[str, int] = {}  # by convolution: the bytes that its algorithm takes
+        self._lightest: dict[str, Life] = {}  # by convolution: an algorithm tried that takes nothing
+        self._needed: set[int] = set()  # ids of lives without which no kernel can be tried
         self._nameless: dict[int, set[int]] = defaultdict(set)  # by bytes requested: the steps
         for life in course.lives:
             if not life.alike.operation:
                 self._nameless[life.alike.requested].add(self._step(life.begin))
+            else:
+                self._note(life)
+        self._needed.update(map(id, self._lightest.values()))  # if not even these can be tried, their operations fail
+        by_thread: dict[int, list[Life]] = defaultdict(list)
+        for life in course.lives:
+            if not life.alike.operation and life.end != FOREVER:
+                by_thread[life.thread].append(life)
+        for lives in by_thread.values():
+            self._needed.update(id(life) for trials in _apart(lives) for life in self._inputs(trials))
+        buffers = (life for life in course.lives if not life.alike.operation and id(life) not in self._needed)
+        self._largest_buffer = max((life.alike.requested for life in buffers if not self.has(life)), default=0)
 
     def has(self, life: Life) -> bool:
         """Return whether TensorFlow can do without the allocation *life*."""
         alike = life.alike
+        if id(life) in self._needed:
+            return False
         if not alike.operation:
             return self._tries_a_kernel(life)
-        if alike.operation not in self._convolutions:
-            return False
         # A convolution makes allocations without a region to try its algorithms. Without them TensorFlow tries the
         # algorithms on the output itself, or leaves one out (WrapRedzoneBestEffort and AutotuneUnfusedConv in
         # conv_ops_gpu.cc).
-        return alike.region == _NO_REGION or (alike.region, alike.dtype) == (_TEMP, _UINT8)
+        return alike.operation in self._taken and (alike.region == _NO_REGION or _is_temporary(life))
+
+    def is_untaken(self, life: Life) -> bool:
+        """Return whether *life*, which is scratch memory, was to try a kernel that was not taken.
+
+        What a taken kernel needs is requested again where it is used: by a convolution as scratch memory of that size,
+        by XLA as a part of a buffer.
+        """
+        alike = life.alike
+        if not alike.operation:
+            return alike.requested > self._largest_buffer
+        return not _is_temporary(life) and alike.requested >= self._taken[alike.operation] + _REDZONES + _ROUNDED
+
+    def _note(self, life: Life) -> None:
+        """Note what the operation of *life* takes, if it is a convolution."""
+        alike = life.alike
+        if alike.operation.rpartition("/")[2].startswith(_RECURRENT):
+            return
+        if _is_temporary(life):
+            # DnnScratchAllocator (conv_ops_gpu.h) requests scratch memory as temporary bytes, and never waits.
+            self._taken[alike.operation] = max(alike.requested, self._taken.get(alike.operation, 0))
+        elif alike.region == _NO_REGION and alike.requested >= _REDZONES:
+            self._taken.setdefault(alike.operation, 0)
+            if alike.requested == _REDZONES and alike.operation not in self._lightest:
+                self._lightest[alike.operation] = life
 
     def _tries_a_kernel(self, life: Life) -> bool:
         """Return whether XLA requested *life* while it compiled, to try a kernel.
@@ -52,9 +89,37 @@ class Scratch:
         within = life.end != FOREVER and 0 <= step == self._step(life.end) < len(self._steps) - 1
         return within and len(self._nameless[life.alike.requested]) == 1
 
+    def _inputs(self, trials: list[Life]) -> Iterator[Life]:
+        """Yield the inputs of the kernels that are tried with *trials*: what stands from before the first to the last.
+
+        XLA makes them once for all kernels, and cannot compile without them (ProfileAll in autotuner.cc).
+        """
+        if any(map(self._tries_a_kernel, trials)):
+            freed, last = min(life.end for life in trials), trials[-1].begin
+            yield from (life for life in trials[:-1] if life.begin < freed and life.end > last)
+
     def _step(self, event: int) -> int:
         """Return the number of the step in which *event* lies; -1 before the first step."""
         return bisect_right(self._steps, event) - 1
+
+
+def _is_temporary(life: Life) -> bool:
+    """Return whether *life* is of temporary bytes."""
+    return (life.alike.region, life.alike.dtype) == (_TEMP, _UINT8)
+
+
+def _apart(lives: list[Life]) -> Iterator[list[Life]]:
+    """Yield *lives*, which are in the order of their beginnings, in groups between which none of them is in use."""
+    group: list[Life] = []
+    end = -1
+    for life in lives:
+        if life.begin > end and group:
+            yield group
+            group = []
+        group.append(life)
+        end = max(end, life.end)
+    if group:
+        yield group
 
 
 _STEPS = 4096  # of one part
@@ -101,12 +166,14 @@ def trace_of(
             lives = made[first : first + sum(not who & 1 for who, _ in events[at:end])]
             new = list(dict.fromkeys(life.alike.operation for life in lives if life.alike.operation not in names))
             known = names | {name: number for number, name in enumerate(new, len(names) - 1)}
+            spared = [(number, life) for number, life in enumerate(lives, first) if scratch and scratch.has(life)]
             content = TraceAllocations(
                 names=new,
                 events=events[at:end],
                 operations=[known[life.alike.operation] for life in lives],
                 runs=[runs.get(life.run, -1) if life.begin >= 0 else -1 for life in lives],
-                scratch=[number for number, life in enumerate(lives, first) if scratch and scratch.has(life)],
+                scratch=[number for number, life in spared],
+                untaken=[number for number, life in spared if scratch and scratch.is_untaken(life)],
                 calls=[call for call in begun if at <= call.event < end or (last and call.event == end)],
             )
             packed = pack(content)

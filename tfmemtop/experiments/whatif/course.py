@@ -18,7 +18,8 @@ class Course(msgspec.Struct, frozen=True):
     Each of ``events`` is a pair. For an allocation: the thread times two, and the requested bytes. For a free: the
     thread times two plus one, and the number of the allocation that is freed. ``steps`` are the numbers of the events
     at which a step began. ``operations`` contains for each allocation the place of its name in ``names``, or -1 if it
-    has none. ``scratch`` are the numbers of allocations that TensorFlow can do without. ``calls`` are calls of
+    has none. ``scratch`` are the numbers of allocations that TensorFlow can do without; ``untaken`` those of
+    them that were to try kernels that were not taken. ``calls`` are calls of
     functions and sessions; ``runs`` contains for each allocation the number of the call in whose run it is made, or -1.
 
     These are sums of requested bytes: ``requested`` is the most that was in use at once; ``kept`` is what was in use
@@ -39,6 +40,7 @@ class Course(msgspec.Struct, frozen=True):
     before: int = 0
     calls: Sequence[Call] = ()
     runs: Sequence[int] = ()
+    untaken: Sequence[int] = ()
 
     @property
     def allocations(self) -> int:
@@ -70,6 +72,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
     operations: list[int] = []
     names: list[str] = []
     scratch: list[int] = []
+    untaken: list[int] = []
     threads: dict[int, int] = {}
     sizes: list[int] = []
     calls: list[Call] = []
@@ -85,6 +88,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
         found = unpack(part.packed, TraceAllocations)
         names += found.names
         scratch += found.scratch
+        untaken += found.untaken
         operations += found.operations
         runs += found.runs
         calls += (Call(thread_of(call.thread), call.event) for call in found.calls)
@@ -119,6 +123,7 @@ def course_of(parts: Sequence[Trace]) -> Course:
         before=sum(sizes[: parts[0].before]),
         calls=calls,
         runs=runs,
+        untaken=[number for number in untaken if number < len(operations)],
     )
 
 

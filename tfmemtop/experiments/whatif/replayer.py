@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 from tfmemtop.events import Outcome, SettingReplayed
 from tfmemtop.exit_codes import SIGNALLED
 
-_HEAD = struct.Struct("=8s7q")
+_HEAD = struct.Struct("=8s8q")
 _QUESTION = struct.Struct("=4q")
-_MAGIC = b"TFMRPL4\0"
+_MAGIC = b"TFMRPL5\0"
 _FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
 _PROCESSOR_S, _LONGEST_S = 60, 600  # of processor time, and of time in all
@@ -60,13 +60,14 @@ class Question(NamedTuple):
 class Ends(NamedTuple):
     """The smallest limits in bytes, whole MiB.
 
-    Under ``surely``, all fits in the recorded order, and with waiting in each of the orders near it. Under
-    ``at_least``, all fits with waiting in at least one of these orders, or all but scratch memory fits in the recorded
-    order.
+    Under ``surely``, all fits in the recorded order, and with waiting in each of the orders near it. Under ``alike``,
+    so does all but what is untaken. Under ``at_least``, all fits with waiting in at least one of these orders, or all
+    but scratch memory fits in the recorded order.
     """
 
     surely: int
     at_least: int
+    alike: int
 
 
 Answer: TypeAlias = SettingReplayed | Ends | None
@@ -88,8 +89,9 @@ class Replayer:
 
     An event is a pair. For an allocation, it is twice the number of the thread, from 0 on, and the bytes requested. For
     a free, it is one more than that, and the number of the allocation that is freed. *steps* are numbers of events,
-    *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it. *runs*
-    says which events wait for which. The program's processor time is limited. Its memory is limited to half of
+    *scratch* of allocations that TensorFlow can do without: it requests such memory once and never waits for it.
+    *untaken* are those of *scratch* that were to try kernels that are not taken. *runs* says which events wait for
+    which. The program's processor time is limited. Its memory is limited to half of
     what the machine has free. A question that was asked before is answered at once.
 
     Raises:
@@ -103,6 +105,7 @@ class Replayer:
         steps: Sequence[int],
         scratch: Sequence[int] = (),
         runs: Runs = _NO_RUNS,
+        untaken: Sequence[int] = (),
     ) -> None:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         try:
@@ -120,7 +123,7 @@ class Replayer:
         self._timer = threading.Timer(_LONGEST_S, self._process.kill)
         self._timer.daemon = True
         self._timer.start()
-        self._send(encode(events, steps, scratch, runs, memory=_memory()))
+        self._send(encode(events, steps, scratch, untaken, runs, memory=_memory()))
 
     def __enter__(self) -> "Replayer":
         return self
@@ -182,13 +185,14 @@ def run(
     questions: Sequence[Question],
     scratch: Sequence[int] = (),
     runs: Runs = _NO_RUNS,
+    untaken: Sequence[int] = (),
 ) -> list[Answer]:
     """Ask all *questions* at once, and return the answers, see :class:`Replayer`.
 
     Raises:
         NotReplayed: the program does not give all answers.
     """
-    with Replayer(program, events, steps, scratch, runs) as replayer:
+    with Replayer(program, events, steps, scratch, runs, untaken) as replayer:
         return replayer.ask(questions)
 
 
@@ -196,13 +200,14 @@ def encode(
     events: Sequence[tuple[int, int]],
     steps: Sequence[int],
     scratch: Sequence[int],
+    untaken: Sequence[int],
     runs: Runs,
     *,
     memory: int,
 ) -> bytes:
     """Return a trace in the form in which the program reads it before any question."""
-    head = _HEAD.pack(_MAGIC, _PROCESSOR_S, memory, *map(len, (events, steps, scratch, *runs)))
-    flat = [*_flat(events), *steps, *scratch, *runs.of, *_flat(runs.order)]
+    head = _HEAD.pack(_MAGIC, _PROCESSOR_S, memory, *map(len, (events, steps, scratch, untaken, *runs)))
+    flat = [*_flat(events), *steps, *scratch, *untaken, *runs.of, *_flat(runs.order)]
     return head + struct.pack(f"={len(flat)}q", *flat)
 
 

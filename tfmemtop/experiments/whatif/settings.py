@@ -48,13 +48,13 @@ def first(device: str, present: Question) -> list[Question]:
 
 
 def limits(growth: bool, collects: bool, ends: Ends, pool: int | None) -> Iterator[Question]:
-    """Yield questions about limits around the smallest: below all that could do, both *ends*, between, and above.
+    """Yield questions about limits around the smallest: below all that could do, the *ends*, between, and above.
 
     *pool* is the size that the pool reaches without a limit. With growth on, no limit above it is asked about.
     """
     below = max(MIB, at_least(ends) - max(MIB, _whole(ends.at_least / 50)))
     between = [ends.at_least + (ends.surely - ends.at_least) // 2 // MIB * MIB] if ends.surely > ends.at_least else []
-    wanted = [below, ends.at_least, *between, ends.surely, *(_whole(ends.surely * step) for step in _STEPS)]
+    wanted = [below, ends.at_least, *between, ends.alike, ends.surely, *(_whole(ends.surely * step) for step in _STEPS)]
     # The largest limit comes first: if the pool is one region, BFC's data for the largest pool is used for all others.
     for limit in sorted(set(wanted), reverse=True):
         if not growth or pool is None or limit <= pool:

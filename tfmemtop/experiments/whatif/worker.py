@@ -34,7 +34,9 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
     """Replay *course* with *program*. Return the result as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
-        with Replayer(program, course.events, course.steps, course.scratch, runs_of(course)) as replayer:
+        with Replayer(
+            program, course.events, course.steps, course.scratch, runs_of(course), course.untaken
+        ) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
             pool = free.in_order.peak_pool if isinstance(free, SettingReplayed) else None
@@ -47,7 +49,7 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
         present=_named(course, mine) if isinstance(mine, SettingReplayed) else None,
         rows=[_named(course, row) for row in (*others, free) if isinstance(row, SettingReplayed)],
         smallest=[
-            SmallestLimits(growth, present.collects, found.surely, at_least(found))
+            SmallestLimits(growth, present.collects, found.surely, at_least(found), found.alike)
             for growth, found in zip(growths(course.device), ends, strict=True)
             if found is not None
         ],

@@ -1,0 +1,79 @@
+"""Which allocations TensorFlow can do without: those with which convolutions and XLA try kernels."""
+
+from typing import NamedTuple
+
+from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse
+from tfmemtop.engine.sources.trace_events import trace_of
+from tfmemtop.events.allocations import FOREVER
+from tfmemtop.experiments.whatif.course import course_of
+from tfmemtop.units import MIB
+
+NONE, OUTPUT, TEMP = 0, 1, 2  # regions, as the probe numbers them
+REDZONES = 16 * MIB
+
+
+class Made(NamedTuple):
+    """An allocation of *size* bytes; *until* is how many further allocations are made before it is freed."""
+
+    size: int
+    operation: str = ""
+    region: int = NONE
+    until: int = 0
+
+
+def spared(made: list[Made], steps: list[int]) -> tuple[list[int], list[int]]:
+    """Return the numbers of those of *made* that are scratch memory, and that are for kernels that were not taken.
+
+    *steps* are the numbers of the allocations with which a step begins.
+    """
+    lives: list[Life] = []
+    frees: dict[int, list[Life]] = {}
+    event = 0
+    begins = []
+    for number, one in enumerate(made):
+        begins += [event] if number in steps else []
+        dtype = 4 if one.region == TEMP else 1
+        alike = Alike(one.operation, "", dtype, one.region, one.size, one.size, 1)
+        lives.append(Life(alike, number, event))
+        frees.setdefault(number + one.until, []).append(lives[-1])
+        event += 1
+        for life in frees.pop(number, []):
+            life.end = event
+            event += 1
+    assert all(life.end != FOREVER for life in lives)
+    course = PoolCourse(0, lives, at_ns=list(range(event)), in_use=[0] * event)
+    found = course_of(list(trace_of(1, "GPU:0", course, begins, [], lost=0, whole=True, t=0.0)))
+    return list(found.scratch), list(found.untaken)
+
+
+def convolution(name: str, taken: int, *tried: int) -> list[Made]:
+    """Return what a convolution makes: its output, a second output between red zones, trials, and what it takes."""
+    trials = [Made(REDZONES + size, name) for size in tried]
+    used = [Made(taken, name, TEMP)] if taken else []
+    wrapped = Made(REDZONES + MIB, name, until=len(trials))
+    return [Made(MIB, name, OUTPUT, until=len(trials) + len(used) + 1), wrapped, *trials, *used]
+
+
+def test_a_convolution_takes_one_of_the_algorithms_that_it_tries() -> None:
+    scratch, untaken = spared(convolution("conv", 8 * MIB, 0, 8 * MIB, 8 * MIB + 1024, 40 * MIB), [0])
+    assert scratch == [1, 3, 4, 5, 6] and untaken == [4, 5], "without any trial it would fail"
+
+
+def test_a_convolution_may_take_an_algorithm_that_needs_nothing() -> None:
+    scratch, untaken = spared(convolution("conv", 0, 0, 0, 8 * MIB), [0])
+    assert scratch == [1, 3, 4] and untaken == [1, 4]
+
+
+def test_what_a_recurrent_layer_needs_is_no_scratch_memory() -> None:
+    recurrent = Made(18 * MIB, "model/lstm/CudnnRNNV3", TEMP)
+    assert spared([recurrent, recurrent], [0]) == ([], [])
+
+
+def test_xla_tries_kernels_with_inputs_that_it_needs() -> None:
+    inputs = [Made(REDZONES + 1, until=6), Made(REDZONES + 2, until=5)]
+    first = Made(3 * MIB)
+    trials = [Made(3 * MIB + 256), Made(9 * MIB), Made(3 * MIB + 512)]
+    reference = Made(3 * MIB + 1024, until=3)
+    compiled, buffer, step = [*inputs, first, reference, *trials], Made(4 * MIB), Made(256, "Mul", OUTPUT)
+    scratch, untaken = spared([step, *compiled, buffer, step, buffer, step, buffer], [0, 9, 11])
+    assert scratch == [3, 4, 5, 6, 7] and untaken == [6], "the buffers of a step have room for all but one"
