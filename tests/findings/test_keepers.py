@@ -210,6 +210,7 @@ def wide(*names: str) -> list[events.Variable]:
         (named("net/dense/kernel", "net_1/dense/kernel") + wide("net_2/dense/kernel"), 3),  # as of a search
         (named("dense/kernel", "dense/kernel") + wide("dense/kernel"), 0),
         (named("average", "average", "average"), 3),
+        (named(*["net/dense/kernel"] * 3, *["net_1/dense/kernel"] * 2), 5),  # of several threads
         (named("adam/dense_kernel", "adam_1/dense_kernel", "adam_2/dense_kernel", kind="optimizer"), 3),
         (named("sequential/dense/kernel", "sequential_1/dense_1/kernel"), 0),  # as in a GAN
         (named("sequential/dense/kernel", "sequential/dense_1/kernel", "sequential/dense_2/kernel"), 0),

@@ -129,7 +129,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
             text = f"The host had too little memory for a request: the script ended with {what}."
             return Cause(Key.HOST_GROWTH, text, evidence=(pools,))
-        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what}.")
+        return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what.removesuffix('.')}.")
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):
         return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")

@@ -230,7 +230,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 owners.setdefault(root, {}).setdefault(owner, set()).add(shape)
         if not names:
             return Copies("", 0, 0, same=True)
-        numbers = {root: max(len(owners.get(root, ())), *found.values()) for root, found in names.items()}
+        numbers = {root: max(_models(found) if root in owners else 0, *found.values()) for root, found in names.items()}
         most = max(sizes, key=lambda root: (sizes[root], root))
         number, shapes = numbers[most], list(owners.get(most, {}).values())
         size = sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
@@ -279,6 +279,15 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
 
     def _lies_here(self, device: str) -> bool:
         return lies_in(device, self.device)
+
+
+def _models(names: Counter[str]) -> int:
+    """Return how many models have variables of these *names*: models in several threads may have one name."""
+    most: Counter[str] = Counter()
+    for name, count in names.items():
+        owner = name.partition("/")[0]
+        most[owner] = max(most[owner], count)
+    return most.total()
 
 
 def is_constant(part: Part, device: str) -> bool:
