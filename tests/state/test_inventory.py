@@ -3,10 +3,12 @@
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import windows as w
 from tests.findings.situations import begin
 from tests.state.real import load
 from tests.streams import MIB, fold
@@ -95,3 +97,14 @@ def test_many_tensors_of_a_variables_shape_are_no_views_of_it_if_they_lie_elsewh
     assert loose(*range(MIB, 6 * MIB, MIB))
     assert not loose(*range(MIB, 5 * MIB, MIB)), "as a step makes them"
     assert not loose(*range(60 * MIB, 65 * MIB, MIB)), "one is the variable itself"
+
+
+def test_what_was_in_use_is_taken_from_the_window_that_shows_about_so_much() -> None:
+    """A window that began later may have ended before the request waited for room."""
+    waiting, before = w.Window(), w.Window(number=2)
+    waiting.allocate(200 * MIB, "Softmax", shape=[50, MIB])
+    before.allocate(300 * MIB, "Dropout", shape=[75, MIB])
+    ended = before.done(t=4.0), msgspec.structs.replace(waiting.done(t=5.0), began=1.0)
+    hooked = hooked_of(fold([*begin(), *ended]), 100)
+    assert hooked is not None
+    assert [part.operation for part in inventory(hooked, "GPU:0", 200 * MIB, 14.0).parts] == ["Softmax"]

@@ -18,6 +18,7 @@ from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.device_names import is_cpu
+from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
@@ -35,7 +36,6 @@ NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
 _FEW = 4  # tensors for each variable, as a step makes them
-_RETRIED_S = 10.0  # TensorFlow tries for so long before it fails; meanwhile what is in use hardly changes
 _FRESH_S = 20.0
 """Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
 
@@ -350,11 +350,14 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     known = [one for one in recorded(hooked.windows.get(device)) if one.began <= t]
     if not known:
         return ()
-    window = known[-1]
+    # TensorFlow tries for a while before it fails, and meanwhile several windows may end.
+    near = sorted((one for one in known if one.ended >= t - RETRIED_S), key=lambda one: -one.ended)
+    least, most = int(_NEARLY * in_use), int(in_use / _NEARLY)
+    window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use())), known[-1])
     course = unpacked(window)
     at = course.events - 1
-    if window.ended >= t - _RETRIED_S and course.held(at) < _NEARLY * in_use:
-        at = course.last_held(int(_NEARLY * in_use), int(in_use / _NEARLY), at)
+    if window in near and not least <= course.held(at) <= most:
+        at = course.last_held(least, most, at)
     found = standing(window, hooked, By.OPERATION, at)
     parts = [part for row in found.holders for part in row.parts] + list(found.nameless)
     return tuple(sorted(parts, key=lambda part: -part.bytes))
