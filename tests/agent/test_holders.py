@@ -227,11 +227,15 @@ import sys
 import tensorflow as tf
 past = {f"user-{number}": [tf.zeros([50, 50]) for _ in range(4)] for number in range(12)}
 batch = {name: [tf.zeros([60, 60]) for _ in range(4)] for name in ("images", "labels")}
+class Job:
+    def __init__(self):
+        self.output = tf.zeros([70, 70])
+jobs = {f"job-{number}": Job() for number in range(12)}
 print("up", flush=True)
 sys.stdin.readline()
 """
     process = started(monitor, forks, script(source))
     found = {holder: count for holder, count, *_ in ask(monitor, process)["alike"]}
-    assert found["past[*]"] == 48
+    assert found["past[*]"] == 48 and found["jobs[*].output"] == 12
     assert sorted(count for holder, count in found.items() if holder.startswith("batch[")) == [4, 4]
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -61,11 +61,11 @@ class _Groups:
         """Return the group of the tensor at the end of *line*; empty if it is not one of many."""
         texts, marks = [self._nodes.texts[each] for each in line], [self._nodes.marks[each] for each in line]
         last, many = marks[-1], any(mark & NUMBERED for mark in marks[:-1])
-        if not (last & ITEM or many):
+        alike = [mark & NUMBERED or (mark & ITEM and self._one_of_many(each)) for mark, each in zip(marks, line)]
+        if not (last & ITEM or any(alike)):
             return ""
         # A name at the end stays in the group: the loss of each row is not its step.
         count = len(line) - (last & NUMBERED > 0 or (last & ITEM > 0 and not many))
-        alike = [marks[at] & NUMBERED or (marks[at] & ITEM and self._one_of_many(line[at])) for at in range(count)]
         group = "".join(_any(texts[at]) if alike[at] else texts[at] for at in range(count))
         return group if count == len(line) else group + container_of(texts[-1])
 
