@@ -55,8 +55,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     ``holder`` is who holds the memory, as Python's path to it or TensorFlow's name; empty where nobody is known or the
     cause is no holder. ``bytes`` and ``count`` are how much it holds and in how many pieces, ``None`` where that is not
-    known. ``code`` are lines for the script. ``mostly`` is a sentence on what is in use, for which the text may be too
-    long.
+    known. ``code`` are lines for the script. ``mostly`` are sentences on what is in use, the best first: the first
+    that fits belongs to the text, of which the last is worth least.
     """
 
     key: str
@@ -68,7 +68,7 @@ class Cause(msgspec.Struct, frozen=True):
     code: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     explanation: str = ""
-    mostly: str = ""
+    mostly: tuple[str, ...] = ()
 
     @property
     def keeps_growing(self) -> bool:

@@ -4,6 +4,9 @@ The order is: who keeps the memory, or why the request was so large; only if nei
 fragmentation.
 """
 
+from collections import Counter
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
@@ -116,7 +119,8 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
-    cause = replace(cause, evidence=(text, *cause.evidence), mostly=text if a.shape is None else "")
+    mostly = (text, *(cause.mostly or ("",))) if a.shape is None else (*cause.mostly, text)
+    cause = replace(cause, evidence=(text, *cause.evidence), mostly=mostly)
     return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
 
@@ -143,7 +147,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
         what = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
-        return replace(cause, mostly=f"Mostly {what}.", evidence=(f"Python holds {what}.", *cause.evidence))
+        return replace(cause, mostly=(f"Mostly {what}.",), evidence=(f"Python holds {what}.", *cause.evidence))
     if not known:
         return cause
     words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
@@ -159,13 +163,14 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     if not limited:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
-    most = " and ".join(words.get(kind, kind.value) for kind, size in known[:2] if size >= _MOSTLY * stock.in_use)
-    most += "; a GradientTape was open" if most and tape else ""
-    if large and large[0].bytes >= stock.in_use / 2:
-        most = _named_part(large[0])
-    most = ", ".join(holder_name(one.name) for one in held) or most
-    if most and stock.in_use >= (a.asked or 0):
-        cause = replace(cause, mostly=f"Mostly {most}.")
+    if stock.in_use >= (a.asked or 0):
+        names = ", ".join(holder_name(one.name) for one in held)
+        major = [kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
+        said = " and ".join(words.get(kind, kind.value) for kind in major)
+        most = [f"Mostly {one}." for one in (names, said) if one]
+        of_model = {*major} & {Kind.VARIABLES, Kind.OPTIMIZER}
+        results = () if of_model or names else _largest_results(stock)
+        cause = replace(cause, mostly=(*results, *most, *([""] if of_model else [])))
     if any(named(part.operation).base.lower() in _ONE_HOT for part in large):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
@@ -173,12 +178,34 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     return cause
 
 
-def _named_part(part: Part) -> str:
-    """Return the operation that made a *part* of what is in use, its layer and its size: ``Relu of `a` 8.0 MiB``."""
+def _largest_results(stock: Inventory) -> Iterator[str]:
+    """Yield sentences on which operation's results, or tensors of which shapes, have most of the memory in use."""
+    parts = [part for part in stock.parts if part.operation]
+    if parts and parts[0].bytes * 2 >= stock.in_use:
+        yield f"Mostly {_named_part(parts[0], sized=False)}."
+    counts, sizes = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
+    for part in parts:
+        counts[part.shape or ()] += part.count
+        sizes[part.shape or ()] += part.bytes
+    for number in (1, 2):
+        most = sizes.most_common(number)
+        if sum(size for _, size in most) * 2 >= stock.in_use and () not in dict(most):
+            of_each = (f"{counted(counts[shape], 'tensor')} of {tensor_text(list(shape), None)}" for shape, _ in most)
+            yield f"Mostly {' and '.join(of_each)}."
+    if parts and parts[0].bytes >= _MOSTLY * stock.in_use:
+        yield f"Largest: {_named_part(parts[0], sized=False)}."
+
+
+def _named_part(part: Part, *, sized: bool = True) -> str:
+    """Return the operation that made a *part* of what is in use, its layer and shape: ``3 Relu of `a` [64,9]``.
+
+    If it is *sized*, the bytes follow.
+    """
+    count = f"{part.count:,} " if part.count > 1 else ""
     layer = f" of {quoted(part.layer)}" if part.layer else ""
-    shape = f" {tensor_text(list(part.shape), None)}" if part.shape and part.count == 1 else ""
-    pieces = f" in {part.count:,} pieces" if part.count > 1 else ""
-    return f"{operation_name(part.operation)}{layer}{shape} {format_bytes(part.bytes)}{pieces}"
+    shape = f" {tensor_text(list(part.shape), None)}" if part.shape else ""
+    size = f" {format_bytes(part.bytes)}" if sized else ""
+    return f"{count}{operation_name(part.operation)}{layer}{shape}{size}"
 
 
 def _beside_training(stock: Inventory, asked: int) -> bool:

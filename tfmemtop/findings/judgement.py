@@ -71,12 +71,10 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     if broken := next((finding for finding in found if isinstance(finding, RuleFailed)), None):
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
+        if isinstance(finding, AllocationFailed) and run.ending is not None and run.ending.good:
+            return finding.told("Exit code 0, but memory ran out"), finding
         if isinstance(finding, AllocationFailed | FrameworkFailed):
-            cause = finding.whole_cause
-            if run.ending is not None and run.ending.good:
-                text = cause.text.removeprefix("Out of memory: ")
-                cause = replace(cause, text=f"The script went on after an allocation failed: {text}")
-            return cause, finding
+            return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         text = "The kernel killed the run: the host's memory was full."
         return Cause(Key.HOST_GROWTH, text), None

@@ -55,12 +55,44 @@ class AllocationFailed(CauseFinding, frozen=True):
     several: bool = False
     crashed: bool = False
 
-    def _failed(self, *, shaped: bool = False) -> str:
+    @property
+    def whole_cause(self) -> Cause:
+        return self.told("Out of memory")
+
+    def told(self, began: str) -> Cause:
+        """Return the cause with a text that begins with *began*, and says which request failed, or where.
+
+        What the text has no room for is left out: that the script crashed, the shape, at last what is in use.
+        """
+        cause = self.cause
+        if cause.key in _NO_REQUEST:
+            told = self.anatomy.shape is not None and tensor_text(self.anatomy.shape, None) in cause.text
+            heads = [
+                self._failed(began, shaped=shaped, crashed=crashed)
+                for shaped, crashed in ((True, True), (False, True), (False, False))
+                if not (shaped and told)
+            ]
+            exact, vague = cause.mostly[:-1], cause.mostly[-1:]
+            texts = [joined(head, cause.text, mostly) for mostly in exact for head in heads]
+            texts += [joined(head, cause.text, mostly) for head in heads for mostly in (*vague, "")]
+            if len(text := fitting(*texts)) <= LONGEST:
+                return replace(cause, text=text)
+            if cause.key is Key.UNKNOWN:
+                text = self._failed(began, crashed=True)
+                return replace(cause, text=text, evidence=(cause.text, *cause.evidence))
+        line = named_spot(self.anatomy.node_line or self.anatomy.line or "")
+        at = f" at {line}" if line not in cause.text else ""
+        text = fitting(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", cause.text)
+        if cause.key in _NAMES_REQUEST:
+            return replace(cause, text=text)
+        return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
+
+    def _failed(self, began: str, *, shaped: bool = False, crashed: bool) -> str:
         """Return what failed, in a sentence."""
         if self.crashed and not self.anatomy.asked and not self.anatomy.line:
             return "TensorFlow's pool was full when the script crashed."
-        crashed = ", and the script crashed" if self.crashed else ""
-        return f"Out of memory{crashed}{_where(self)}: {self._request(shaped=shaped)}."
+        crash = ", and the script crashed" if self.crashed and crashed else ""
+        return f"{began}{crash}{_where(self)}: {self._request(shaped=shaped)}."
 
     def _request(self, *, shaped: bool = False) -> str:
         """Return what was requested. Without size and operation, TensorFlow's own message is the only information."""
@@ -68,26 +100,6 @@ class AllocationFailed(CauseFinding, frozen=True):
         if a.asked is None and a.operation is None and a.message:
             return f'TensorFlow says "{a.message.splitlines()[0]}"'
         return asked_for(a, shaped=shaped)
-
-    @property
-    def whole_cause(self) -> Cause:
-        """The cause. Where its text names no request, what failed comes first."""
-        cause = self.cause
-        if cause.key in _NO_REQUEST:
-            told = self.anatomy.shape is not None and tensor_text(self.anatomy.shape, None) in cause.text
-            texts = [
-                joined(self._failed(shaped=shaped), cause.text, mostly)
-                for mostly in (cause.mostly, "")
-                for shaped in ((False,) if told else (True, False))
-            ]
-            if len(text := fitting(*texts)) <= LONGEST:
-                return replace(cause, text=text)
-            if cause.key is Key.UNKNOWN:
-                return replace(cause, text=self._failed(), evidence=(cause.text, *cause.evidence))
-        text = fitting(f"Out of memory: {cause.text}", cause.text)
-        if cause.key in _NAMES_REQUEST:
-            return replace(cause, text=text)
-        return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
 
     @property
     def figures(self) -> tuple[str, ...]:
