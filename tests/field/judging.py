@@ -20,7 +20,7 @@ _DENIED = re.compile(r"\b(no|not|nothing|never|without)\b", re.IGNORECASE)
 _PROPOSED = re.compile(rf"--(?:memory-limit|cpu-pool) {_SIZE}")
 
 _WELL = frozenset({"none", "not_memory", "setting_without_effect"})
-_RAN_OUT = r"Out of memory:|pool ran out|(?<!no)(?<!not a) leak\b"
+_RAN_OUT = r"Out of memory( at|:)|pool ran out|(?<!no)(?<!not a) leak\b"
 _FRAGMENTED = r"(is|was|were) fragmented"
 _TO_NUMPY = frozenset({"tensors_kept", "notebook_history", "grown_by_copying"})
 """Causes that an array in place of a tensor removes."""

@@ -104,7 +104,7 @@ def test_where_scripts_and_styles_are_forbidden_it_says_what_matters(tab: Tab, p
     with served(file.parent, "default-src 'none'; sandbox") as (address, asked):
         tab.open(f"{address}/page.html")
         said = tab.ask("document.querySelector('main').innerText")
-    assert "Out of memory: history keeps 321 tensors" in said and "What helps" in said
+    assert "history keeps 321 tensors" in said and "What helps" in said
     assert asked == ["/page.html"]
 
 
