@@ -26,7 +26,7 @@ from tfmemtop.findings.rising import may_rise, merged, retained, rises
 from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.state.trend import UseWindow
+from tfmemtop.state.history import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
 

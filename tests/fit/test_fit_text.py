@@ -1,9 +1,8 @@
 """The texts about a search: what each step down costs, what to set, and why nothing was found."""
 
 from tfmemtop.experiments.fit.plan import Plan
-from tfmemtop.experiments.fit.search import LimitSearch
+from tfmemtop.experiments.fit.search import LimitSearch, Result, Tried, TryOutcome
 from tfmemtop.experiments.fit.text import advice, conclusion
-from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.settings import Settings
 from tfmemtop.units import MIB

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfmemtop.experiments.fit.largest import CLOSE, LargestSearch, Wanted, parse_wanted
-from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
+from tfmemtop.experiments.fit.search import Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 

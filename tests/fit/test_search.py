@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfmemtop.experiments.fit.search import CLOSE_BYTES, CLOSE_SHARE, LimitSearch
-from tfmemtop.experiments.fit.tries import Result, Tried, TryOutcome
+from tfmemtop.experiments.fit.search import CLOSE_BYTES, CLOSE_SHARE, LimitSearch, Result, Tried, TryOutcome
 from tfmemtop.units import MIB
 
 GIB = 1024 * MIB

@@ -7,9 +7,8 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.events import replayed
 from tfmemtop.experiments.fit.largest import LargestSearch, Wanted
-from tfmemtop.experiments.fit.search import LimitSearch
+from tfmemtop.experiments.fit.search import LimitSearch, Result, Trial, Tried, TryOutcome
 from tfmemtop.experiments.fit.text import conclusion
-from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
 from tfmemtop.experiments.fit.watch import UNSEEN_S, Goal, TryWatch
 
 MIB, GIB = s.MIB, 1024 * s.MIB

@@ -8,7 +8,7 @@ from tests.ui.test_dialog import Host, opened
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.settings import Settings
 from tfmemtop.ui.draw.palette import UNICODE
-from tfmemtop.ui.screens.next_run_dialogs import gpus_dialog
+from tfmemtop.ui.screens.questions import gpus_dialog
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
-from tfmemtop.state.history import History, Sample
-from tfmemtop.state.trend import Trend
+from tfmemtop.state.history import History, Sample, Trend
 
 SPANS_S = (60.0, 300.0, 900.0, 3600.0, 21_600.0, 86_400.0, 259_200.0)
 SIZES = st.lists(st.integers(0, 200 << 30), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))

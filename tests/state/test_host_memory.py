@@ -11,7 +11,7 @@ from tfmemtop.reports.devices import activity, limited_memory
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.views import host_memory, panels
-from tfmemtop.ui.screens.next_run_dialogs import limit_suggestions
+from tfmemtop.ui.screens.questions import limit_suggestions
 
 
 def test_the_cpus_pool_stands_in_the_containers_memory() -> None:

@@ -12,7 +12,7 @@ from tfmemtop.events.recording import Writer
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
-from tfmemtop.ui.panels.replay_bar import ReplayBar
+from tfmemtop.ui.panels.header import ReplayBar
 
 pytestmark = pytest.mark.screens
 

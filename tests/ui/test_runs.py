@@ -7,7 +7,7 @@ from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.state.overlay import Measure, span
+from tfmemtop.state.comparable import Measure, span
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.runs_panel import RunsPanel
 from tfmemtop.ui.screens.full_screen import FullScreen

@@ -42,10 +42,10 @@ from tfmemtop.experiments.fit.plan import (
     ImpossibleSearch,
     Plan,
 )
+from tfmemtop.experiments.fit.search import Tried
 from tfmemtop.experiments.fit.session import INTERRUPTED as STOPPED_BY_USER
 from tfmemtop.experiments.fit.session import SessionFit
 from tfmemtop.experiments.fit.text import advice, conclusion, result, table, trial_words
-from tfmemtop.experiments.fit.tries import Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings import probe as probe_text
 from tfmemtop.probe.build import PROBE, REPLAY, build

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.safe import safe
 
 LONGEST_LABEL = 128

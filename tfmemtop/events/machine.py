@@ -1,8 +1,9 @@
-"""Events of the machine: its GPUs, and the processes on them and of the run."""
+"""Events of the machine: its GPUs, and the processes on them and of the run; and TensorFlow's names of devices."""
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Annotated
+from functools import lru_cache
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -192,3 +193,53 @@ class ProcessReadings(Event, tag="process_readings", frozen=True):
     processes: Annotated[list[ProcessReading], Many]
     host_used: Size | None = None  # bytes of the session's `host_memory` that are not available
     host_cpu: Change | None = None  # percent of all cores
+
+
+class DeviceKind(Enum):
+    """The memory that a pool takes its bytes from."""
+
+    GPU = "GPU"
+    CPU = "CPU"
+    PINNED = "HOST"
+    """Host memory that GPUs can reach: TensorFlow has a pool of it beside its devices."""
+    OTHER = ""
+
+
+class DeviceName(NamedTuple):
+    """A logical device of TensorFlow; ``number`` is ``None`` where the name has no number."""
+
+    kind: DeviceKind
+    number: int | None
+
+
+_KINDS = {kind.value: kind for kind in DeviceKind}
+
+
+@lru_cache(maxsize=1024)
+def parse_device(name: str) -> DeviceName:
+    """Parse *name*, as the hook spells it. The kind is ``OTHER`` if it is not known here."""
+    kind, _, index = name.partition(":")
+    return DeviceName(_KINDS.get(kind, DeviceKind.OTHER), int(index) if index.isdecimal() and len(index) < 10 else None)
+
+
+def kind_of(name: str) -> DeviceKind:
+    """Return the kind of the device *name*."""
+    return parse_device(name).kind
+
+
+@lru_cache(maxsize=1024)
+def is_gpu(name: str) -> bool:
+    """Return whether *name* is the name of a GPU."""
+    return kind_of(name) is DeviceKind.GPU
+
+
+@lru_cache(maxsize=1024)
+def is_cpu(name: str) -> bool:
+    """Return whether *name* is the name of a CPU device."""
+    return kind_of(name) is DeviceKind.CPU
+
+
+@lru_cache(maxsize=1024)
+def is_pinned(name: str) -> bool:
+    """Return whether *name* is the name of the pool of pinned host memory."""
+    return kind_of(name) is DeviceKind.PINNED

@@ -1,7 +1,7 @@
 """The cause that a data set keeps elements. Pure."""
 
 from tfmemtop.events.census import DatasetBuffer
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene

@@ -20,12 +20,12 @@ from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.history import Trend
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory, inventory
 from tfmemtop.state.lookup import hooked_of, once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
-from tfmemtop.state.trend import Trend
 from tfmemtop.units import MIB, counted, format_bytes, spoken
 
 _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import RISES_FIRST, Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
 from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras

@@ -10,7 +10,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events import Call, Changed, LogicalDevice, Requested, Setting, Settled
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, named
 from tfmemtop.units import MIB, counted, format_bytes

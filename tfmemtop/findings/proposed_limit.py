@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tfmemtop.events.device_names import is_cpu, is_gpu
+from tfmemtop.events.machine import is_cpu, is_gpu
 from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.findings.rules.out_of_memory import failures
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind

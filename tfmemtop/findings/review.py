@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.findings.cause import Cause, shortened
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings, judged

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import msgspec
 
-from tfmemtop.state.trend import UseWindow
+from tfmemtop.state.history import UseWindow
 
 _STEADY = 0.9
 """The least share of pairs of values in which the later one is higher. A script may pause, as for a validation."""

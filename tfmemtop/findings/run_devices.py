@@ -5,12 +5,12 @@ from enum import Enum, auto
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.device_names import DeviceKind, is_cpu, is_gpu, kind_of
+from tfmemtop.events.machine import DeviceKind, is_cpu, is_gpu, kind_of
 from tfmemtop.findings.names import Place
 from tfmemtop.state import State
+from tfmemtop.state.history import Trend
 from tfmemtop.state.lookup import LimitBy, device_of, limit_by, of_run, once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, RunState
-from tfmemtop.state.trend import Trend
 
 
 class RunDevice(msgspec.Struct, frozen=True):

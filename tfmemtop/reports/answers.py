@@ -6,7 +6,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.base import DescribedEnum
-from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.judgement import peaks_of_processes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tfmemtop.events import Closed, Holders, Opened
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.holders import buffer as buffer_name
 from tfmemtop.findings.holders import group, holder, kind, nameless
 from tfmemtop.findings.names import frames, spot

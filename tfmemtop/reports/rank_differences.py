@@ -17,9 +17,8 @@ from tfmemtop.findings.ranks import SHARE, usual_beside
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS, Measure
 from tfmemtop.state.figures import EffectiveSettings
-from tfmemtop.state.overlay import Measure
 from tfmemtop.state.ranks import Along, Laid, Rank
 from tfmemtop.units import counted, format_bytes, format_count, format_rate, spoken
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tfmemtop.events import Holders, Probe, Replayed, SettingReplayed, Unreplayed
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.findings.holders import operation, windowless_text
 from tfmemtop.findings.probe import REPLAY, unbuilt_remedy, unbuilt_text, why_unused
 from tfmemtop.limits import typed, with_margin

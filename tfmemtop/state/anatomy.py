@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.state.attribution import made_at
+from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
-from tfmemtop.state.trend import Trend
 from tfmemtop.tensorflow_text import failed_node
 
 RETRIED_S = 15.0

@@ -5,7 +5,7 @@ from enum import Enum
 
 import msgspec
 
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.holdings import Holdings, holdings
 from tfmemtop.state.lookup import cached_of, sum_known

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.events.runs import Ending
 from tfmemtop.placement import Placement
 from tfmemtop.settings import Settings

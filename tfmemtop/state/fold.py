@@ -4,9 +4,10 @@ from typing import Literal
 
 from tfmemtop import events
 from tfmemtop.events import HookTrouble, Level, NoticeKind
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.failure import facts_of
 from tfmemtop.state.fold_memory import HANDLERS, add_notice, folds, room_for, with_device
+from tfmemtop.state.history import UseWindow
 from tfmemtop.state.lookup import device_of, hooked_of, of_run, surroundings
 from tfmemtop.state.model import (
     DEVICES_KEPT,
@@ -26,7 +27,6 @@ from tfmemtop.state.model import (
     RunState,
     State,
 )
-from tfmemtop.state.trend import UseWindow
 from tfmemtop.tensorflow_text import lines_of_exhaustion
 
 

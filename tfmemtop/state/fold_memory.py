@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
-from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
+from tfmemtop.state.history import Trend
 from tfmemtop.state.lookup import (
     allocators_of,
     cpu_pool_readings,
@@ -36,7 +37,6 @@ from tfmemtop.state.model import (
     PoolWindows,
     State,
 )
-from tfmemtop.state.trend import Trend
 from tfmemtop.units import MIB
 
 E = TypeVar("E", bound=events.Event)

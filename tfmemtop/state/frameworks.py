@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.state.lookup import allocators_on, of_run, once_per_revision
 from tfmemtop.state.model import DeviceState, Hooked, State

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded

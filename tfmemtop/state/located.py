@@ -19,7 +19,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import WindowCourse

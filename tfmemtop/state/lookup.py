@@ -5,7 +5,7 @@ from enum import Enum
 from typing import TypeVar
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_cpu, is_gpu
+from tfmemtop.events.machine import is_cpu, is_gpu
 from tfmemtop.state.model import DeviceState, Hooked, State, Surroundings
 
 T = TypeVar("T")

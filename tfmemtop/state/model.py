@@ -10,9 +10,8 @@ from tfmemtop.events.runs import Ending, how_ended
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
-from tfmemtop.state.history import Curve, History, Sample
+from tfmemtop.state.history import Curve, History, Sample, Trend, UseWindow, whole_use
 from tfmemtop.state.steps import Steps
-from tfmemtop.state.trend import Trend, UseWindow, whole_use
 
 OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200

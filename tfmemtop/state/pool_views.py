@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
-from tfmemtop.events.device_names import DeviceKind, kind_of
+from tfmemtop.events.machine import DeviceKind, kind_of
 from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Pool, State
 

@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from tfmemtop.events import Allocator, Replayed, SettingReplayed
-from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import Hooked, RunState, State

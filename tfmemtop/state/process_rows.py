@@ -4,7 +4,7 @@ A screen shows about thirty rows of thousands of processes. The others are only 
 """
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.machine import is_pinned
 from tfmemtop.state.lookup import device_of, once_per_revision, pool_use
 from tfmemtop.state.model import ProcessState, State
 from tfmemtop.state.program import command_and_program

@@ -12,10 +12,9 @@ from itertools import pairwise
 import msgspec
 
 from tfmemtop.placement import Placement
-from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS
+from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS, Measure
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.model import State
-from tfmemtop.state.overlay import Measure
 
 STRETCHES = 100
 """The most stretches into which a run is divided. Each is at least a step long, and its highest figure counts."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_cpu
+from tfmemtop.events.machine import is_cpu
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.limits import HostOwner
 from tfmemtop.state.allocator_rows import AllocatorRow, allocators

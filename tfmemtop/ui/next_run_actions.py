@@ -107,14 +107,14 @@ class NextRunActions(ScreenApp):
             self._choose(upcoming.with_xla_report_toggled())
 
     def action_limit(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import limit_dialog
+        from tfmemtop.ui.screens.questions import limit_dialog
 
         if upcoming := self._settable("limit"):
             fitted = self.session.fitting.suggested(upcoming)
             self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
 
     def action_gpus(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import gpus_dialog
+        from tfmemtop.ui.screens.questions import gpus_dialog
 
         if upcoming := self._upcoming():
             if self.session.state.devices:
@@ -123,7 +123,7 @@ class NextRunActions(ScreenApp):
                 self.notify("This machine has no GPU to choose.")
 
     def action_arguments(self) -> None:
-        from tfmemtop.ui.screens.next_run_dialogs import command_line_dialog
+        from tfmemtop.ui.screens.questions import command_line_dialog
 
         if not self.of_kernel(refusals.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)

@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric
 
 from tfmemtop.engine.metrics.files import session_labels
 from tfmemtop.events import DeviceReading
-from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.machine import is_pinned
 from tfmemtop.findings.finding import DeviceFinding, Finding
 from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.names import key_of

@@ -9,7 +9,7 @@ from tfmemtop import boot
 from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, Replayed, Run, Trace, Unreadable, Unreplayed, decode_event
-from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.machine import is_pinned
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run

@@ -8,8 +8,8 @@ from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.window_file import CallStart
 from tfmemtop.events import Trace
 from tfmemtop.events.allocations import FOREVER, MOST_OF_PART, Call, TraceAllocations, pack
-from tfmemtop.events.device_names import is_gpu
 from tfmemtop.events.holders import MOST_PACKED
+from tfmemtop.events.machine import is_gpu
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
 _REDZONES = (

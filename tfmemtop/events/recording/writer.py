@@ -10,10 +10,9 @@ from pathlib import Path
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording.chunks import Packer
 from tfmemtop.events.recording.errors import reason_of, stopped, unwritable
-from tfmemtop.events.recording.lines import LONGEST_LINE, header_of
+from tfmemtop.events.recording.lines import LONGEST_LINE, OUTLINE, SO_FAR, Elsewhere, header_of, repeat
 from tfmemtop.events.recording.outline import Outline
 from tfmemtop.events.recording.reader import first_line
-from tfmemtop.events.recording.repeats import OUTLINE, SO_FAR, Elsewhere, repeat
 from tfmemtop.units import MIB
 
 _MODE = 0o600  # only this user may read the command lines and output

@@ -7,8 +7,7 @@ from math import sqrt
 
 import msgspec
 
-from tfmemtop.experiments.fit.search import Search
-from tfmemtop.experiments.fit.tries import Trial, Tried
+from tfmemtop.experiments.fit.search import Search, Trial, Tried
 
 VALUES_MOST = 2**40
 

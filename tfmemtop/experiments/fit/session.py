@@ -23,9 +23,9 @@ from tfmemtop.events import (
     Trace,
 )
 from tfmemtop.events.commands import TRY_GRACE_S
-from tfmemtop.events.device_names import is_pinned
+from tfmemtop.events.machine import is_pinned
 from tfmemtop.experiments.fit.plan import Plan
-from tfmemtop.experiments.fit.tries import Trial
+from tfmemtop.experiments.fit.search import Trial
 from tfmemtop.findings.rules.ending import still_held
 from tfmemtop.findings.rules.notices import say
 from tfmemtop.tensorflow_text import tells_exhaustion

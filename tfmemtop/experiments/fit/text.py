@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from tfmemtop.events import HookAbsence
 from tfmemtop.experiments.fit.largest import LargestSearch, Wanted
-from tfmemtop.experiments.fit.search import LimitSearch, Search
-from tfmemtop.experiments.fit.tries import Trial, Tried
+from tfmemtop.experiments.fit.search import LimitSearch, Search, Trial, Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
 from tfmemtop.findings.rules.notices import reason_text

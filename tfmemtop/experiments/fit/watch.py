@@ -21,7 +21,7 @@ from tfmemtop.events import (
     Stopping,
     StoppingPhase,
 )
-from tfmemtop.experiments.fit.tries import Result, Trial, Tried, TryOutcome
+from tfmemtop.experiments.fit.search import Result, Trial, Tried, TryOutcome
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.series import Series, earlier
 from tfmemtop.units import MIB, format_bytes

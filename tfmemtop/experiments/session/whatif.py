@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tfmemtop import boot
 from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
-from tfmemtop.events.device_names import is_gpu, is_pinned
+from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.experiments.session.next_run import COLLECTING
 from tfmemtop.experiments.whatif.course import is_complete
 from tfmemtop.experiments.whatif.replayer import Question

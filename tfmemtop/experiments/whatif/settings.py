@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.events import Trace, encode
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.experiments.whatif.replayer import Ends, Question
 from tfmemtop.units import MIB
 

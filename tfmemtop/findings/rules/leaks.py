@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 
 from tfmemtop.events import Event
-from tfmemtop.events.device_names import DeviceKind
+from tfmemtop.events.machine import DeviceKind
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
@@ -17,9 +17,9 @@ from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
+from tfmemtop.state.history import LONG_S, Trend, UseWindow
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.steps import pace
-from tfmemtop.state.trend import LONG_S, Trend, UseWindow
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
 LEAK_WINDOWS = 18

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tfmemtop.events.device_names import DeviceKind
+from tfmemtop.events.machine import DeviceKind
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import place_name

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tfmemtop import events
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.names import Callsite, call_text, callsite, devices_made_at, line_of, line_with_code

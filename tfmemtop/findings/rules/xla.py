@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from tfmemtop.events import Holders, XlaMissing
-from tfmemtop.events.device_names import DeviceKind
+from tfmemtop.events.machine import DeviceKind
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action

@@ -4,7 +4,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from tfmemtop.events import Allocator, DeviceReading, Event, Framework
-from tfmemtop.events.device_names import is_cpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.shared.data import Known, PageLayer, PagePlace
 from tfmemtop.series import Series

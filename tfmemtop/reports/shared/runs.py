@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from tfmemtop.events import Effective
-from tfmemtop.events.device_names import is_cpu, is_gpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_gpu, is_pinned
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import call_text, settled_text, spot

@@ -6,7 +6,7 @@ where one covers the other. In ASCII a line is made of its mark.
 
 from itertools import pairwise
 
-from tfmemtop.state.overlay import Overlay, Trace
+from tfmemtop.state.comparable import Overlay, Trace
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import PLAIN, RUNS, Glyphs

@@ -8,8 +8,8 @@ from bisect import bisect_left
 import msgspec
 
 from tfmemtop.state import State
+from tfmemtop.state.comparable import span as round_span
 from tfmemtop.state.history import History
-from tfmemtop.state.overlay import span as round_span
 from tfmemtop.state.views import DevicePanel, LayerKind, Whole, seconds_a_step
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.units import duration, format_duration, format_short

@@ -26,7 +26,7 @@ from tfmemtop.state.holder_views import (
 from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui import refusals
-from tfmemtop.ui.draw import holder_table, lifetime_bars, step_graph
+from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, Glyphs
@@ -112,7 +112,7 @@ class HoldersPanel(CoveringPanel):
             graph = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
             self._graph_lines = range(len(lines), len(lines) + graph)
             # The graph and the bars have the same time.
-            self._graph_from = lifetime_bars.bars_from(width) if choice.buffers else GUTTER
+            self._graph_from = step_graph.bars_from(width) if choice.buffers else GUTTER
             left = self._graph_from - GUTTER
             lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, graph)]
         lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width, self.glyphs))
@@ -220,13 +220,13 @@ class HoldersPanel(CoveringPanel):
         below: list[Line] = []
         if keys:
             chosen = shown.buffers[self.choice.index(keys)]
-            below.append(lifetime_bars.detail(chosen, width, glyphs))
+            below.append(step_graph.lifetime_detail(chosen, width, glyphs))
             below += [holder_table.calls(chosen.part, width, glyphs)] * calls
 
         def draw(index: int, here: bool) -> Line:
-            return lifetime_bars.row_line(shown, shown.buffers[index], cursor_us, width, glyphs, chosen=here)
+            return step_graph.lifetime_line(shown, shown.buffers[index], cursor_us, width, glyphs, chosen=here)
 
-        return _Rows(words.LIFETIMES, "", lifetime_bars.heading(shown, width, glyphs), keys, draw, below)
+        return _Rows(words.LIFETIMES, "", step_graph.lifetime_heading(shown, width, glyphs), keys, draw, below)
 
     def _changes(self, first: events.Holders, second: events.Holders, width: int) -> _Rows:
         choice, changes = self.choice, self.choice.changes()

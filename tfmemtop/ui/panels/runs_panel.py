@@ -10,9 +10,9 @@ from textual.geometry import clamp
 
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.reports.comparison_text import differing, how_it_ended, name, sentences, settings
+from tfmemtop.state.comparable import Measure, measures, overlay
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
-from tfmemtop.state.overlay import Measure, measures, overlay
 from tfmemtop.state.program import program
 from tfmemtop.ui.draw import runs_graph
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names

@@ -23,7 +23,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING, Glyph
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
-from tfmemtop.ui.screens.next_run_dialogs import whose_limit
+from tfmemtop.ui.screens.questions import whose_limit
 from tfmemtop.units import counted, format_bytes
 
 _WORTH_COUNTING = 10  # steps

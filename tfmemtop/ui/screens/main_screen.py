@@ -20,12 +20,11 @@ from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.keys import Key
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
-from tfmemtop.ui.panels.header import Header
+from tfmemtop.ui.panels.header import Header, ReplayBar
 from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
 from tfmemtop.ui.panels.process_rows import COLUMNS, process_order
 from tfmemtop.ui.panels.process_table import ProcessTable
-from tfmemtop.ui.panels.replay_bar import ReplayBar
 from tfmemtop.ui.panels.why_panel import WhyPanel
 from tfmemtop.ui.screens.drawn import MAP_PACE_S, Changed, Drawn, PoolWanted
 

@@ -30,7 +30,7 @@ from tfmemtop.events import (
     RunEnd,
 )
 from tfmemtop.events.damage import Damaged, damage_of
-from tfmemtop.events.device_names import is_gpu
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.settings import Settings
 
 REFRESH_S = 1.0
