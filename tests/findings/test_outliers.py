@@ -89,6 +89,8 @@ def test_a_sparse_or_ragged_tensor_that_is_made_dense() -> None:
         dense = request(look(), operation=operation, in_use=MIB)
         assert dense is not None and dense.key is Key.LIMIT_TOO_SMALL and actions(dense)[0] is remedy
         assert request(look(), operation=operation, in_use=65 * MIB) is None, "other memory matters more"
+        mapped = request(look(), operation="IteratorGetNext", node=f"map/{operation}_1", in_use=MIB)
+        assert mapped is not None and actions(mapped)[0] is remedy, "in a function of a data set"
 
 
 def test_the_gradient_of_a_table_that_is_made_dense() -> None:
@@ -215,7 +217,7 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
         return actions(told(full, line, census, error(operation="AddV2")).cause)
 
     assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
-    assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.TAPE_EACH_STEP in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
     assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
 
 

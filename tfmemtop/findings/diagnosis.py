@@ -140,6 +140,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
             remedies=_without_batches(cause.remedies),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
+    if limited and tape:
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.TAPE_EACH_STEP))
     beside = not tape and _beside_training(stock, a.asked or 0)
     if limited and beside:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))

@@ -232,8 +232,11 @@ def broadcast(request: Request) -> Cause | None:
 
 
 def _is_elementwise(a: Anatomy) -> bool:
-    name = named(a.node or a.operation or "").base
-    return name.replace("_", "").lower() in _ELEMENTWISE
+    return _base(a).replace("_", "").lower() in _ELEMENTWISE
+
+
+def _base(a: Anatomy) -> str:
+    return named(a.node or a.operation or "").base
 
 
 def _broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -260,7 +263,7 @@ def is_vectorized(a: Anatomy) -> bool:
 def padded(request: Request) -> Cause | None:
     """A sparse or ragged tensor is made dense: nearly all of the result is zeros."""
     a = request.anatomy
-    text, remedy = _PADDED.get(operation_name(a.operation), ("", None))
+    text, remedy = _PADDED.get(_base(a), ("", None))
     if a.asked is None or remedy is None or a.asked < max(_LEAST, a.in_use or 0):
         return None
     return _too_large(a, text, remedy)
@@ -273,7 +276,7 @@ def whole_again(request: Request) -> Cause | None:
     alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
     if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
         return None
-    if not _is_elementwise(a) and operation_name(a.operation) not in _OF_ONE:
+    if not _is_elementwise(a) and _base(a) not in _OF_ONE:
         return None
     text = f"That is another tensor as large as {holder_name(alike[0].name)}, as each operation on it makes one."
     return _too_large(a, text, Action.IN_PARTS)

@@ -28,7 +28,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes. ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the
     reading are older than the failure. ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow
-    reports that it can do without this memory. Where ``operation`` is a graph's call, ``node`` is the operation of the
+    reports that it can do without this memory. Where ``operation`` calls a graph, ``node`` is the operation of the
     graph that asked, and ``node_line`` the line that made it, as far as they are known.
     """
 
@@ -178,9 +178,7 @@ def _anatomy(
 
 def _node(error: events.OutOfMemory | None, complaint: Complaint | None) -> str | None:
     """Return the operation of a graph for which there was no room, by its whole name where TensorFlow's line has it."""
-    if error is None or not (error.operation or "").startswith("__"):
-        return None
-    node, whole = failed_node(error.message), complaint.operation if complaint else None
+    node, whole = failed_node(error.message) if error else None, complaint.operation if complaint else None
     return whole if node and whole and whole.endswith(f"/{node}") else node
 
 
