@@ -46,6 +46,8 @@ _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gr
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
 
+_OPEN = ("A Session of TensorFlow 1 keeps the variables of its graph until it is closed.",)
+
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
 
@@ -250,14 +252,19 @@ def _variables_kept(
         size,
         number,
         remedies,
-        evidence=tuple(filter(None, (scene.each, *(() if holder else _unseen(scene))))),
+        evidence=tuple(
+            filter(None, (scene.each, *(() if holder else _OPEN if _in_sessions(scene) else _unseen(scene))))
+        ),
     )
+
+
+def _in_sessions(scene: Scene) -> bool:
+    return any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device)))
 
 
 def _apart(scene: Scene, models: bool, same: bool) -> tuple[Remedy, ...]:
     """Return what frees the variables of one of several *models* before the next is made, *same* if they are alike."""
-    windows = recorded(scene.hooked.windows.get(scene.stock.device))
-    if any(window.function == SESSION for window in windows):
+    if _in_sessions(scene):
         return (Action.SEPARATE_GRAPH,)
     if models and any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
         # TensorFlow keeps the variables of a function that Keras compiled.

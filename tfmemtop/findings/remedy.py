@@ -86,7 +86,7 @@ class Action:
     ONE_MODEL = Remedy("make one model, and set its weights anew for each: model.set_weights(weights)")
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
-        "make each model in a tf.Graph and a Session of its own: the variables are freed as the Session is closed"
+        "close the Session of a model that is no longer needed: with a tf.Graph and a Session for each, that frees it"
     )
     SMALLER_MODEL = Remedy("use a smaller model, or an optimizer that keeps less, such as SGD")
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
