@@ -75,6 +75,9 @@ def test_a_collection_of_tensors() -> None:
     cause = kept(look(group("losses", MANY, 300 * MIB)))
     assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
     assert (cause.bytes, cause.count, actions(cause)) == (300 * MIB, MANY, [Action.KEEP_ARRAYS])
+    assert cause.text.startswith("The growing `losses` keeps 8 tensors of [256,1024]")
+    at_once = kept(look(group("losses", MANY, 300 * MIB)), need=replace(FULL, rose=849 * MIB))
+    assert at_once is not None and "growing" not in at_once.text, "all else may have risen"
     assert kept(look(group("losses", MANY - 1, 300 * MIB))) is None, "so few may be needed"
     assert kept(look(group("losses", MANY - 1, 500 * MIB))) is not None, "but not half of the memory"
     few = look(group("epochs[*]", 4, 300 * MIB, items=4))
@@ -103,7 +106,12 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
     cells = [group(f"penalties[*].__closure__[{cell}].cell_contents", 36, 200 * MIB, items=36) for cell in (0, 1)]
     cause = kept(look(*cells))
     assert cause is not None and (cause.count, cause.bytes) == (72, 400 * MIB)
-    assert cause.text.startswith("The functions in `penalties[*]` capture 72 tensors")
+    assert "`penalties[*]` keeps 36 functions, which captured 72 tensors" in cause.text
+
+
+def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:
+    cause = kept(look(group("store[*].past[*]", 360, 600 * MIB, items=45)))
+    assert cause is not None and "360 tensors of [256,1024] float32 in 45 items of `store`: 600.0 MiB" in cause.text
 
 
 def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:
@@ -246,7 +254,7 @@ def test_a_tape_that_is_open() -> None:
     results = part("while/MatMul", 600 * MIB, 300)
     cause = kept(look(tapes=1), results)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
-    assert "300 of them [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
+    assert "it recorded 300 MatMul of [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
     several = kept(look(tapes=58), results)
     assert several is not None and actions(several) == [Action.DROP_TAPES]
     assert kept(look(tapes=0), results) is None
@@ -254,7 +262,7 @@ def test_a_tape_that_is_open() -> None:
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
     nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
-    assert nameless is not None and "300 of them 2.0 MiB each" in nameless.text, "as on a GPU, without recorded shapes"
+    assert nameless is not None and "300 Tanh of 2.0 MiB each" in nameless.text, "as on a GPU, without recorded shapes"
     logits = part("logits/MatMul", 500 * MIB, shape=(4096, 20000))
     assert kept(look(tapes=1), logits, part("cell/AddV2", 9 * MIB, 300)) is None, "one output has nearly all"
 

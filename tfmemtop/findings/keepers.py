@@ -5,6 +5,7 @@ there would have been room.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
@@ -108,7 +109,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
             holder = _ARGUMENT.sub(r"\1", one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                f"{_keeps(holder)} {_tensors(one)}: {scene.sized(one.bytes)}.",
+                _tensors_text(holder, one, scene, gradients=gradients),
                 holder,
                 one.bytes,
                 one.count,
@@ -131,7 +132,7 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
         parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
         if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].requested):
             continue
-        who, most = _keeps(group.holder) if group.holder else "Python keeps", parts[0]
+        who, most = f"{_capital(holder_name(group.holder))} keeps" if group.holder else "Python keeps", parts[0]
         copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
         return Cause(
             Key.TENSORS_KEPT,
@@ -151,7 +152,7 @@ def _more(one: Kept, scene: Scene) -> str:
     """Return who else keeps many tensors, or how many of the same shape have no path; empty if these are few."""
     for other in scene.stock.kept:
         if other.holder != one.holder and not other.variables and other.count >= MANY and scene.matters(other.bytes):
-            return f"{_keeps(other.holder)} {other.count:,} more, {format_bytes(other.bytes)}."
+            return f"{_capital(holder_name(other.holder))} keeps {other.count:,} more, {format_bytes(other.bytes)}."
     for loose in scene.stock.loose:
         if one.shape == tuple(loose.shape or ()) and scene.matters(loose.bytes):
             more = f"Python holds {loose.count:,} more of that shape, {format_bytes(loose.bytes)}"
@@ -161,13 +162,18 @@ def _more(one: Kept, scene: Scene) -> str:
 
 def _are_gradients(one: Kept, scene: Scene) -> bool:
     """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
-    look = scene.stock.look
-    shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
+    shapes = _shapes(one, scene)
     maker = scene.stock.maker(one.holder, shapes)
     # A compiled function, under whose name all of its results are, makes the next values of variables too.
     values = {part.operation for part in scene.stock.parts if part.kind is Kind.VARIABLES}
     computed = maker not in values and not _COPIES.fullmatch(maker.rpartition("/")[2])
     return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and computed
+
+
+def _shapes(one: Kept, scene: Scene) -> set[tuple[int, ...]]:
+    """Return the shapes of the largest tensors that a holder keeps."""
+    look = scene.stock.look
+    return {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:
@@ -178,12 +184,20 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     most = scene.stock.loose[0]
     if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
-    shape = tensor_text(list(most.shape or []), most.dtype)
     predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
+    made, by = _maker(most, scene), ""
+    if made and made.count * 2 >= most.count:
+        line = f" at {spot(made.line.file, made.line.line)}" if made.line else ""
+        by = f", made by {operation_name(made.operation)}{' in predict' if predicts else ''}{line}"
+    holds = [
+        f"Python holds {counted(most.count, 'tensor')} of {tensor_text(list(most.shape or []), dtype)}{by}"
+        for dtype in (most.dtype, None)
+    ]
+    whole = f": {scene.sized(min(most.bytes, scene.stock.rest))}."
+    unknown = ", and no path to them was found"
     return Cause(
         Key.TENSORS_KEPT,
-        f"Python holds {counted(most.count, 'tensor')} of {shape}, and no path to them was found: "
-        f"{scene.sized(min(most.bytes, scene.stock.rest))}.",
+        fitting(*(f"{text}{more}{whole}" for more in (unknown, "") for text in holds), room=scene.room),
         "",
         most.bytes,
         most.count,
@@ -201,12 +215,23 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
 
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
     """Yield which operation made most of a *group* of tensors, and at which line, as far as it was recorded."""
-    parts = [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
-    recorded = sum(part.count for part in parts)
-    if parts and parts[0].count >= MANY and parts[0].count * 2 >= recorded:
-        line = f" at {spot(parts[0].line.file, parts[0].line.line)}, {parts[0].line.code}" if parts[0].line else ""
+    made = _maker(group, scene)
+    if made is not None:
+        line = f" at {spot(made.line.file, made.line.line)}, {made.line.code}" if made.line else ""
+        recorded = sum(part.count for part in _alike(group, scene))
         most = "Most of them" if recorded * 2 >= group.count else f"Of {recorded:,} that were recorded, most"
-        yield f"{most} were made by {operation_name(parts[0].operation)}{line}."
+        yield f"{most} were made by {operation_name(made.operation)}{line}."
+
+
+def _maker(group: Alike, scene: Scene) -> Part | None:
+    """Return what one operation made of a *group* of tensors, if that is most of what was recorded of them."""
+    parts = _alike(group, scene)
+    most = parts[0].count if parts else 0
+    return parts[0] if most >= MANY and most * 2 >= sum(part.count for part in parts) else None
+
+
+def _alike(group: Alike, scene: Scene) -> list[Part]:
+    return [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -229,7 +254,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
             remedies = _apart(scene, one.optimizer, copies and alike.same)
-            text = f"{_keeps(one.holder)} {one.items} {what}: {about}"
+            text = f"{_capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
@@ -278,17 +303,21 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     held = scene.stock.in_use - scene.stock.rest
     if not scene.matters(size) or (size < held and not scene.need.failed):
         return None  # the model that is at work needs more than is kept of those before
-    keeps = f"TensorFlow keeps {counted(scene.stock.gone[0], 'deleted variable')}"
     like, made, most = "", "", scene.stock.left_over
+    variables = counted(scene.stock.gone[0], "variable")
+    keeps = f"TensorFlow keeps {variables} {'of deleted models' if most and most.layer else 'that Python has deleted'}"
     if most is not None:
         like = f", such as {f'those of {quoted(most.layer)}' if most.layer else quoted(most.python_name)}"
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
     whole = f": ~{scene.sized(size)}."
+    here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
+    rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
+    texts = f"{like}{line}{rest}", f"{line}{rest}", f"{like}{line}{whole}", f"{like}{whole}", whole
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(f"{keeps}{like}{line}{whole}", f"{keeps}{like}{whole}", f"{keeps}{whole}", room=RISES_FIRST),
+        fitting(*(keeps + text for text in texts), room=RISES_FIRST),
         "TensorFlow",
         size,
         scene.stock.gone[0],
@@ -318,11 +347,15 @@ def tape_open(scene: Scene) -> Cause | None:
         return None  # as a single step may need it
     shape = shapes.pop() if len(shapes) == 1 else None
     what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
-    holder = "A GradientTape" if tapes == 1 else f"{tapes} gradient tapes"
+    holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
+    made = Counter[str]()
+    for part in most:
+        made[operation_name(part.operation)] += part.count
+    by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
+    text = f"{holder} {holds} {scene.sized(size)}: {'it' if tapes == 1 else 'they'} recorded"
     return Cause(
         Key.TAPE_OPEN,
-        f"{holder} {'keeps' if tapes == 1 else 'keep'} {scene.sized(size)}: the outputs of recorded operations, "
-        f"{count:,} of them {what}.",
+        fitting(f"{text} {by} of {what}.", f"{text} {count:,} results of {what}.", room=scene.room),
         holder,
         size,
         count,
@@ -344,11 +377,34 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _keeps(holder: str) -> str:
-    """Return the *holder* and its verb. Functions hold what they capture under a name that nobody knows."""
-    captured = _CAPTURED.fullmatch(holder)
-    name = holder_name(holder)
-    return f"The functions in {holder_name(captured[1])} capture" if captured else f"{name[0].upper()}{name[1:]} keeps"
+def _tensors_text(path: str, one: Kept, scene: Scene, *, gradients: bool) -> str:
+    """Return the sentence on what the holder with that *path* keeps: how many tensors, of which shape, in what.
+
+    Functions hold what they capture under a name that nobody knows.
+    """
+    captured = _CAPTURED.fullmatch(path)
+    holder = holder_name(captured[1] if captured else path)
+    if scene.need.failed and scene.grew(one.bytes) and holder.startswith("`"):
+        holder = f"the growing {holder}"
+    keeps = f"{_capital(holder)} keeps "
+    if captured:
+        keeps += f"{counted(one.items, 'function')}, which captured " if one.items else "a function, which captured "
+    tensors, whole = f"{keeps}{counted(one.count, 'tensor')}", f": {scene.sized(one.bytes)}."
+    if one.shape is None:
+        shapes = _shapes(one, scene)
+        alike = "gradients" if gradients else "variables" if shapes and shapes <= scene.stock.shapes else ""
+        kinds = [f" shaped as {alike}"] if alike else [""]
+    else:
+        kinds = [f" of {tensor_text(list(one.shape), dtype)}" for dtype in (one.dtype, None)]
+    items, root = "", ""
+    if not captured and 1 < one.items < one.count:
+        items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
+    texts = (f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds)
+    return fitting(*texts, room=scene.room)
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _root(holder: str) -> str:
@@ -358,9 +414,3 @@ def _root(holder: str) -> str:
 def _plain(holder: str) -> str:
     name = holder.rpartition(".<locals>.")[2]
     return name if all(part.isidentifier() for part in name.split(".")) else "losses"
-
-
-def _tensors(one: Kept) -> str:
-    if one.shape is None:
-        return counted(one.count, "tensor")
-    return f"{counted(one.count, 'tensor')} of {tensor_text(list(one.shape), one.dtype)}"

@@ -3,6 +3,7 @@
 import msgspec
 
 from tfmemtop.events import ScriptError, Waiting
+from tfmemtop.findings.names import spot
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, format_bytes
@@ -49,6 +50,20 @@ class Scene(msgspec.Struct, frozen=True):
         if self.need.whole is None or not self.need.asked:
             return size >= MOST * in_use
         return in_use - size + self.need.asked <= self.need.whole
+
+    @property
+    def room(self) -> int:
+        """Characters before the text of a cause: that memory ran out at a line, or that it rises."""
+        at = self.hooked.waiting
+        line = f" at {spot(at.file, at.line)}" if at and at.file else ""
+        return len(f"Out of memory{line}: " if self.need.failed else "Memory keeps rising: ")
+
+    def grew(self, size: int) -> bool:
+        """Return whether most of the *size* bytes that are kept came in the time in which memory in use rose.
+
+        All else that is in use explains no more of the rise than its own size.
+        """
+        return self.need.rose - (self.stock.in_use - size) >= size / 2
 
     @property
     def stopped(self) -> tuple[Waiting | ScriptError | None, ...]:

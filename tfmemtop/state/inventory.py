@@ -116,7 +116,8 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             if group.holder and lies_in(group.device, self.device):
                 again = len(group.addresses) - len(set(group.addresses) - counted)
                 counted.update(group.addresses)
-                one = replace(_kept(group), bytes=group.bytes - again * group.bytes // max(1, group.count))
+                own = group.count - again
+                one = replace(_kept(group), count=max(1, own), bytes=group.bytes * own // group.count)
                 before = found.get((one.holder, one.variables))
                 found[one.holder, one.variables] = _both(before, one) if before else one
         grouped = tuple(_INDEX.sub("[*]", one.holder) for one in found.values() if not one.variables)
