@@ -107,6 +107,8 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
     cause = kept(look(*cells))
     assert cause is not None and (cause.count, cause.bytes) == (72, 400 * MIB)
     assert "`penalties[*]` keeps 36 functions, which captured 72 tensors" in cause.text
+    inside = kept(look(group("monitor.__closure__[1].cell_contents['raw'][*]", 36, 600 * MIB, items=36)))
+    assert inside is not None and "`…['raw'][*]` in what `monitor` captures keeps" in inside.text
 
 
 def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:

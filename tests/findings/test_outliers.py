@@ -190,13 +190,14 @@ def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> No
 
 
 def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
-    def advice(census: events.Census) -> list[Remedy]:
+    def advice(census: events.Census, operation: str = "__inference_f_7") -> list[Remedy]:
         empty = [*begin(), effective(True, GIB), reading(29.9, MIB, pool=2 * MIB, limit=GIB)]
-        return actions(told(empty, census, error(requested=2 * GIB, operation="OneHot")).cause)
+        return actions(told(empty, census, error(requested=2 * GIB, operation=operation)).cause)
 
     assert advice(look()) == [Action.IN_PARTS]
     kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
     assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
+    assert advice(look(variables=[kernel]), "MatMul") == [Action.IN_PARTS], "run eagerly, it is not a step's"
 
 
 def test_labels_in_one_hot_form_may_be_integers() -> None:

@@ -142,7 +142,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     if limited and tape:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.TAPE_EACH_STEP))
-    beside = not tape and _beside_training(stock, a.asked or 0)
+    beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
@@ -223,6 +223,12 @@ def _beside_training(stock: Inventory, asked: int) -> bool:
         return False
     bare = (part.bytes for part in stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.TENSORS) and not part.layer)
     return sum(bare) + asked >= (stock.in_use + asked) / 2
+
+
+def _is_alone(a: Anatomy) -> bool:
+    """Return whether the request was one operation's, run eagerly, and larger than all that was in use."""
+    eager = a.node is None and a.operation is not None and not a.operation.startswith("__")
+    return eager and (a.asked or 0) > (a.in_use or 0)
 
 
 def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:

@@ -79,7 +79,7 @@ class Action:
     REPEAT_DATASET = Remedy("repeat the data set by data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error), or error.with_traceback(None), in place of the exception")
     BOUND_QUEUE = Remedy("bound the queue, with maxsize, so that what fills it waits")
-    SUM_UP = Remedy("add the gradients up as they come, in place of a list of them")
+    SUM_UP = Remedy("add the gradients up as they come, or keep float(their norm), in place of a list of them")
     DROP_MODELS = Remedy("keep the figures and drop the model before the next is made")
     BOUND_CACHE = Remedy("give the cache a bound (maxsize), or delete the old model or entry before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own, whose end frees all of it")
