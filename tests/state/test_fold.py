@@ -9,8 +9,8 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.reports.devices import note
 from tfmemtop.state import State, apply
-from tfmemtop.state.allocator_rows import allocators
 from tfmemtop.state.model import GONE_KEPT
+from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
 

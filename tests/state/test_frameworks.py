@@ -17,7 +17,7 @@ from tfmemtop.reports.shared.data import PagePlace
 from tfmemtop.reports.shared.places import MemoryOverTime
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.allocator_rows import allocators
+from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, LayerKind, at_moment, panels
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

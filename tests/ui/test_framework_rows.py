@@ -4,7 +4,7 @@ import pytest
 from rich.segment import Segment
 
 from tests.state.test_frameworks import OTHERS, TENSORFLOW, seen, the_panel
-from tfmemtop.state.allocator_rows import allocators
+from tfmemtop.state.pool_views import allocators
 from tfmemtop.ui.draw.bar import bar, legend, shared_legend
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.panels.allocator_panel import allocator_table

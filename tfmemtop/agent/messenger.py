@@ -63,7 +63,7 @@ class Messenger:
     def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, or ``None`` if it fails; the failure is reported.
 
-        *doing* is a value of ``HookPart`` in ``events/hook_error.py``; after a colon it may name the object concerned.
+        *doing* is a value of ``HookPart`` in ``events/notice.py``; after a colon it may name the object concerned.
         An exception that a signal handler of the script raised meanwhile is the script's, and passes.
         """
         try:

@@ -6,7 +6,6 @@ TensorFlow's logical ones, ``GPU:0``; ``index`` is NVML's. The engine sends the 
 recordings; a recording is read back as the same stream. How to add an event: ``tfmemtop/events/base.py``.
 """
 
-from tfmemtop.events.attached import *
 from tfmemtop.events.base import FORMAT as FORMAT
 from tfmemtop.events.base import Event as Event
 from tfmemtop.events.base import Origin as Origin
@@ -24,7 +23,6 @@ from tfmemtop.events.decoding import encode as encode
 from tfmemtop.events.decoding import union_of as union_of
 from tfmemtop.events.holders import *
 from tfmemtop.events.hook import *
-from tfmemtop.events.hook_error import *
 from tfmemtop.events.machine import *
 from tfmemtop.events.memory_map import *
 from tfmemtop.events.notice import *

@@ -32,8 +32,8 @@ from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.next_run_actions import NextRunActions
-from tfmemtop.ui.pace import FramePacer
 from tfmemtop.ui.process_actions import ProcessActions
+from tfmemtop.ui.screen_app import FramePacer
 from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import MainScreen
 from tfmemtop.units import format_bytes, format_duration

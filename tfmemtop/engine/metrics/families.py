@@ -14,10 +14,10 @@ from tfmemtop.findings.names import key_of
 from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.allocator_rows import AllocatorRow, allocators
 from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import DeviceState, RunState
+from tfmemtop.state.pool_views import AllocatorRow, allocators
 from tfmemtop.state.steps import pace
 
 PREFIX = "tfmemtop_"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tfmemtop import events
 from tfmemtop.events import Absence, Damage, HookAbsence, Notice, NoticeKind, Windowless
-from tfmemtop.events.hook_error import doing
+from tfmemtop.events.notice import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.holders import unread_text
 from tfmemtop.findings.remedy import Action, Remedy

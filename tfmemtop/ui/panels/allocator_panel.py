@@ -12,10 +12,9 @@ from tfmemtop.findings.names import call_text, spot
 from tfmemtop.findings.rules.attached import FROM_OUTSIDE
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.allocator_rows import AllocatorRow, allocators
 from tfmemtop.state.holder_views import Listed, age_s
 from tfmemtop.state.lookup import of_run
-from tfmemtop.state.pool_views import PoolKey, PoolMap, pool_map
+from tfmemtop.state.pool_views import AllocatorRow, PoolKey, PoolMap, allocators, pool_map
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
