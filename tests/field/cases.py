@@ -360,6 +360,15 @@ CASES = (
         "vectors_assigned", "vectors_assigned.py", "--cpu-pool 150M", "constants_captured", "vectors_assigned.py fed",
         holder=r"tf\.assign\(self\.table, array\)", remedy="placeholder", never="smaller batches|larger pool",
     ),
+    # Those of the fifth blind test that show a new kind.
+    Case(
+        "loss_of_columns", "loss_of_columns.py columns", "--cpu-pool 512M", "limit_too_small",
+        "loss_of_columns.py rows", remedy="shape", never="smaller model|smaller batches",
+    ),
+    Case(
+        "long_recording", "long_recording.py 3000", "--cpu-pool 512M", "step_larger_than_before",
+        "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model",
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
