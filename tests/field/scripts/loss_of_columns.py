@@ -1,4 +1,4 @@
-# A loss of the script's own, in Keras's graph: labels [N, 1] less predictions [N], or with the last dimension taken away
+# A loss of the script in Keras's graph: labels [N, 1] less predictions [N], or with the last dimension taken away
 import sys
 
 import keras
