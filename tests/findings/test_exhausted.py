@@ -386,6 +386,20 @@ def test_the_request_before_a_crash_is_known_by_tensorflows_line() -> None:
     assert quiet.anatomy.asked is None and quiet.cause.key is not Key.SCRATCH
 
 
+def test_a_child_that_died_of_a_request_is_told_while_its_parent_waits_for_it() -> None:
+    """A pool of processes waits for ever for what a worker computed that crashed."""
+    line = events.AllocatorLine(t=5.9, pid=101, at=5.8, allocator="bfc", size=40 * MIB, operation="AddV2")
+    last = msgspec.structs.replace(s.allocator(5.0, 101, 280 * MIB, pool=298 * MIB, name="CPU:0"), limit=300 * MIB)
+    child = [s.process(1.2, 101, ppid=100), s.hook(1.3, 101), last, line]
+    lost = events.HookEnd(t=6.0, pid=101, reason=events.HookEnding.LOST, dropped=0)
+    for rest in ([], [events.RunEnd(t=600.0, run=1, exit_code=None, signal=signal.SIGINT)]):
+        anatomy = told(on_cpu(10 * MIB, 5 * MIB), *child, lost, *rest).anatomy
+        assert (anatomy.pid, anatomy.asked, anatomy.operation) == (101, 40 * MIB, "AddV2")
+    ended = msgspec.structs.replace(lost, reason=events.HookEnding.EXIT)
+    later = msgspec.structs.replace(lost, t=60.0)
+    assert all(AllocationFailed not in found(on_cpu(10 * MIB, 5 * MIB), *child, end) for end in (ended, later))
+
+
 def test_an_error_in_other_words_counts_though_the_process_ends_long_after_it() -> None:
     line = events.AllocatorLine(t=5.9, pid=100, at=5.8, allocator="bfc", size=40 * MIB, operation="value")
     words = "Cannot parse tensor from proto"

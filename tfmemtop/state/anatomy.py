@@ -270,26 +270,26 @@ had not changed for so many seconds, as while TensorFlow waits for room."""
 
 
 def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
-    """Yield the allocations that failed as the newest run ended without an error that says so.
+    """Yield the allocations that failed as the newest run ended badly, or one of its children, without an error.
 
     There is evidence for one: TensorFlow's own line that a pool ran out, or, if the run has *crashed*, a pool that was
     nearly full, or in which an allocation waited. TensorFlow may crash in place of an error.
     """
     run = state.run
-    if run is None or run.ended is None:
-        return
     for pid, process in state.processes.items():
         hooked = process.hooked
-        if hooked is None or not of_run(state, pid):
+        if run is None or hooked is None or not of_run(state, pid):
             continue
+        child = pid != run.pid and hooked.lost is not None
         for device, reading in hooked.allocators.items():
             full, failed = crashed and _was_full(hooked, device, reading), failed_at(state, pid)
-            if not is_pinned(device) and (full or _ran_out(run, hooked, device, failed)):
+            ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
+            if not is_pinned(device) and (full or ran_out):
                 yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
 
 
 def failed_at(state: State, pid: int) -> float:
-    """Return the time of the newest failure in process *pid*: of an error, else of the run's end.
+    """Return the time of the newest failure in process *pid*: of an error, else of the end of a child or of the run.
 
     A process may need some seconds to end after its error.
     """
@@ -298,6 +298,8 @@ def failed_at(state: State, pid: int) -> float:
         return process.hooked.failure.error.t
     if process and process.hooked and process.hooked.error:
         return process.hooked.error.t
+    if run is not None and process and process.hooked and process.hooked.lost is not None and pid != run.pid:
+        return process.hooked.lost
     return run.ended if run is not None and run.ended is not None else state.now
 
 

@@ -237,10 +237,11 @@ def _outside(state: State, event: events.Outside) -> None:
 def _hook_end(state: State, event: events.HookEnd) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.ended, hooked.dropped = True, max(hooked.dropped, event.dropped)
+        lost = event.reason is events.HookEnding.LOST
+        hooked.lost = event.t if lost else None
         if state.run and of_run(state, event.pid):
             state.run.dropped += event.dropped
             # Only a hook that announces its end sends a last reading.
-            lost = event.reason is events.HookEnding.LOST
             state.run.unread = state.run.unread or (lost and bool(hooked.allocators))
 
 

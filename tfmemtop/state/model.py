@@ -215,6 +215,7 @@ class Hooked(msgspec.Struct):
     error: events.ScriptError | None = None  # the exception that ended the script
     dropped: int = 0
     ended: bool = False
+    lost: float | None = None  # when its connection broke off, as if the process had crashed or was killed
 
 
 class ProcessState(msgspec.Struct):

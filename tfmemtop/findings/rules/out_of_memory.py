@@ -112,8 +112,9 @@ def failures(state: State) -> list[AllocationFailed]:
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
     run = state.run
     crashed = run is not None and run.ending is not None and run.ending.signal in _CRASHES
-    if not found and run is not None and (crashed or run.failed):
-        found = [_failure(state, anatomy, crashed=crashed) for anatomy in crashes(state, crashed=crashed)]
+    if not found and run is not None:
+        died = crashes(state, crashed=crashed)
+        found = [_failure(state, one, crashed=crashed or (one.pid != run.pid and not run.failed)) for one in died]
     return found
 
 
