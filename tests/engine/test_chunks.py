@@ -112,7 +112,7 @@ async def test_what_does_not_fit_is_no_map_and_is_told_once(
     assert not desk.told(wrong, 19)
     (missing,) = desk.told(wrong, 19)
     assert missing.damage is damage
-    assert refusal_text(missing).endswith(f"no map could be made of it: {damage_text(damage, missing.detail)}")
+    assert refusal_text(missing).endswith(f": {damage_text(damage, missing.detail)}")
     assert len(desk.told(TOLD)) == 2
 
 

@@ -196,7 +196,6 @@ unsigned tfmemtop_version() { return VERSION; }
 int tfmemtop_gpus() { return 0; }
 int tfmemtop_stats(int, int, long* out) { for (int i = 1; i < 10; i++) out[i] = 0; return 1; }
 int tfmemtop_take(int, int, long* out) { for (int i = 2; i < 11; i++) out[i] = 0; return 1; }
-int tfmemtop_map(int, int, void*) { return -3; }
 int tfmemtop_sampler_start(int) { return 1; }
 int tfmemtop_sampler_stop() { return 1; }
 int tfmemtop_keep_log_lines(const char*) { return 1; }

@@ -17,6 +17,7 @@ from tests.own_sessions import own_sessions
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.chunk_maps import condense, read_chunks
+from tfmemtop.engine.sources.window_file import file_name, read_window
 from tfmemtop.events import (
     Allocator,
     Chunks,
@@ -82,11 +83,12 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tfmemtop.agent.direct import Direct
 from tfmemtop.agent.native import Native
+from tfmemtop.agent.native_windows import BY_STEP, Limits, NativeWindows
 from tfmemtop.agent.memory import Sheet
 from tfmemtop.agent.trust import CPU, GPU, PINNED
 
 def public():
-    from tfmemtop.agent.devices import Reading
+    from tfmemtop.agent.layouts import Reading
     info = tf.config.experimental.get_memory_info("CPU:0")
     return Reading(info["current"], info["peak"])
 
@@ -116,9 +118,14 @@ def tell(**what):
     print(json.dumps(what), flush=True)
     sys.stdin.readline()
 
-region = native.map(CPU, 0, None)["regions"][1][0]
+windows = NativeWindows(native.library)
+limits = Limits(steps=0, seconds=60.0, allocations=1000, events=1000, size=8 << 20, pause_s=0.001)
+windows.start(os.path.join(sys.argv[4], f"{os.getpid()}.1.window"), [(CPU, 0)], "", limits)
+windows.end(BY_STEP)
+while windows.progress().running:
+    pass
 tell(before=before, untouched=untouched, checked=checked, readings=readings(), chunks=cut(),
-     native=[native.map(CPU, 0, None), native.map(CPU, 0, region)])
+     window=windows.progress().bytes)
 
 # Six threads allocate, this one reads: what is read is of one moment, or not told.
 working = True
@@ -155,12 +162,17 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
 
     chunks = msgspec.convert(told["chunks"], Chunks)
     pieces, starts = read_chunks(tmp_path, chunks)
-    for expected in told["native"]:
-        ours = json.loads(msgspec.json.encode(condense(1, "CPU:0", pieces, starts, only=expected["region"])))
-        # Among several chunks of one size, the two maps may list different ones.
-        for found in (ours, expected):
-            found["biggest"] = [size for _, size, _ in found["biggest"]]
-        assert {name: ours[name] for name in expected} == expected
+    window = read_window(tmp_path, file_name(process.pid, 1), told["window"])
+    by_lock = sorted((chunk.address, chunk.size, chunk.requested) for chunk in window.chunks)
+    assert [piece[:3] for piece in pieces if piece.in_use] == by_lock, "as copied while TensorFlow's lock was held"
+    assert sum(piece.size for piece in pieces) == chunks.pool == window.pools[0].pool == direct[3]
+    whole = condense(1, "CPU:0", pieces, starts)
+    check_map(whole)
+    assert whole.in_use == direct[1] and whole.chunks > 2000 and 0 < whole.fragmentation < 1
+    largest = max(whole.regions, key=lambda region: region.size)
+    zoomed = condense(1, "CPU:0", pieces, starts, only=largest.address)
+    check_map(zoomed)
+    assert [region.cells for region in zoomed.regions if region.cells] == [2048]
     # Chunks give no map if they are not of one moment, are cut short, or have another layout.
     for change in (
         {"in_use": chunks.in_use + 256},
@@ -182,6 +194,25 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
     assert direct == native and direct[1:3] == public
     assert told["wrong"] == 0 and told["still"] > 0
     assert outcome(process, "\n").code == 0
+
+
+def check_map(found: MemoryMap) -> None:
+    """Check that all parts of a map agree with each other."""
+    assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
+    for one in (found.regions, found.bins):
+        assert found.chunks == sum(part.chunks for part in one)
+        assert found.chunks_in_use == sum(part.chunks_in_use for part in one)
+    assert (found.pool, found.in_use) == (sum(r.size for r in found.regions), sum(r.in_use for r in found.regions))
+    assert (found.pool, found.in_use) == (sum(b.bytes for b in found.bins), sum(b.bytes_in_use for b in found.bins))
+    assert sum(found.sizes) == found.chunks_in_use and found.regions_found == len(found.regions)
+    at = 0
+    for region in found.regions:
+        own = found.cells[at : at + region.cells]
+        at += region.cells
+        if own:
+            cell = region.size / len(own)
+            assert abs(sum(own) / 255 * cell - region.in_use) <= cell * len(own) / 255
+            assert (set(own) == {255}) == (region.size == region.in_use) and (set(own) == {0}) == (region.in_use == 0)
 
 
 AWKWARD = """
@@ -242,7 +273,7 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import tensorflow as tf
 from tfmemtop.agent import layouts
-from tfmemtop.agent.devices import Reading
+from tfmemtop.agent.layouts import Reading
 from tfmemtop.agent.direct import Direct
 from tfmemtop.agent.trust import CPU, NotTrusted
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from .apply_settings import MIB
 from .callsite import Line, callers_line
 from .environment import variable
+from .layouts import Reading
 from .messenger import Messenger
 
 VARIABLES = (
@@ -45,18 +46,6 @@ class Making:
     def _tell(self, line: Line, error: Optional[str]) -> None:
         variables = {name: (variable(name) or "")[:_VALUE] for name in VARIABLES if variable(name) is not None}
         self._messenger.send("initialised", **line.fields(), error=error, variables=variables)
-
-
-class Reading(NamedTuple):
-    """One reading of an allocator, in bytes; ``None`` where the reader cannot find a figure."""
-
-    in_use: Optional[int]
-    peak: Optional[int]
-    pool: Optional[int] = None
-    limit: Optional[int] = None
-    peak_pool: Optional[int] = None
-    allocations: Optional[int] = None
-    high: Optional[int] = None  # highest in use since the reading before
 
 
 Reader = Callable[[Any], Reading]

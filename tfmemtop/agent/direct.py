@@ -12,8 +12,8 @@ from sys import byteorder
 from time import monotonic
 from typing import Any, Optional
 
-from .devices import Reading, asynchronous
-from .layouts import figures_in, form_of, layout_of
+from .devices import asynchronous
+from .layouts import Reading, figures_in, form_of, layout_of
 from .memory import Memory, Sheet
 from .trust import CPU, GPU, NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
 
@@ -89,7 +89,7 @@ class Direct(PoolReader):
     def take(self, kind: int, index: int) -> Optional[Taken]:
         found = self._find(kind, index)
         reading = None if found is None else self._read(found[0])
-        if found is None or reading is None or reading.peak is None:
+        if found is None or reading is None:
             return None
         peak, pool = self._last.get((kind, index), (reading.peak, reading.pool))
         self._last[kind, index] = reading.peak, reading.pool
@@ -191,7 +191,7 @@ class Direct(PoolReader):
                 of_chunk = [layout.chunk_size, layout.chunk_address, layout.chunk_bytes]
                 return {
                     "pool": reading.pool or 0,
-                    "in_use": reading.in_use or 0,
+                    "in_use": reading.in_use,
                     "regions": [first // layout.region_size, *of_region],
                     "chunks": [second // layout.chunk_size, *of_chunk],
                     "chunk": [layout.chunk_requested, layout.chunk_id, layout.chunk_bin],
@@ -267,7 +267,7 @@ class Direct(PoolReader):
         return None if found is None else self._reading(found)
 
     def _reading(self, stats: bytes) -> Reading:
-        return Reading(*figures_in(stats, self._form))
+        return figures_in(stats, self._form)
 
     def _adds_up(self, address: int) -> bool:
         """Return whether the regions, or the first of many, fit the pool's size and both vectors hold whole elements.

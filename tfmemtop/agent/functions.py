@@ -5,7 +5,7 @@ here once a second. No code of the agent runs in a call, except after one that h
 """
 
 from _weakref import ref
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .callsite import name_in_events
 from .messenger import Messenger
@@ -122,11 +122,10 @@ class Functions:
             self._sent = counts
             self._messenger.offer("functions", functions=counts)
 
-    def busiest(self, called: "Callable[[str, int], None]") -> None:
-        """Call *called* with the name of the function that was called most often, and with its number of calls."""
-        if self._sent:
-            name, calls = self._sent[0][:2]
-            called(name, calls)
+    @property
+    def busiest(self) -> str:
+        """The name of the function that was called most often."""
+        return str(self._sent[0][0]) if self._sent else ""
 
 
 def _steps_untraced(key: Any) -> Optional[int]:

@@ -83,15 +83,16 @@ def layout_of(version: str) -> Optional[Layout]:
     return LAYOUTS.get(".".join(version.split(".")[:2]))
 
 
-class Figures(NamedTuple):
-    """An allocator's figures at one moment, in bytes; ``None`` where TensorFlow itself does not keep the figure."""
+class Reading(NamedTuple):
+    """An allocator's figures at one moment, in bytes; ``None`` where the reader cannot find the figure."""
 
     in_use: int
     peak: int
-    pool: Optional[int]
-    limit: Optional[int]
-    peak_pool: Optional[int]
-    allocations: int
+    pool: Optional[int] = None
+    limit: Optional[int] = None
+    peak_pool: Optional[int] = None
+    allocations: Optional[int] = None
+    high: Optional[int] = None  # highest in use since the reading before
 
 
 def form_of(layout: Layout) -> Struct:
@@ -111,10 +112,10 @@ def form_of(layout: Layout) -> Struct:
     return Struct(form)
 
 
-def figures_in(stats: bytes, form: Struct) -> Figures:
+def figures_in(stats: bytes, form: Struct) -> Reading:
     """Return the figures of an ``AllocatorStats``."""
     allocations, in_use, peak, limit, limited, pool, pooled, peak_pool, peaked = form.unpack_from(stats)
-    return Figures(
+    return Reading(
         in_use,
         max(in_use, peak),  # the copy may fall between two writes of TensorFlow, which sets the peak next
         pool if pooled else None,

@@ -3,37 +3,26 @@
 They are loaded at the engine's request, and checked before they are trusted.
 """
 
-import binascii
 import ctypes
 import sys
-from os import RTLD_LAZY, RTLD_NOLOAD
 from typing import Any, Callable, Optional
 
-from .devices import Reading
+from .layouts import Reading
 from .loading import load
 from .trust import NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
 
-VERSION = 4
+VERSION = 5
 HERTZ = 1000
-CELLS = 2048
-"""The most cells of one map."""
 
-_DONE, _FAILED = 1, -2
+_DONE = 1
 _MODULE = "tensorflow.python._pywrap_tfe"
-_FUNCTIONS = {
-    "handle_of": "_Z18EagerTensor_HandlePK7_object",
-    "type": "_ZNK10tensorflow12TensorHandle4TypeEv",
-    "is_ready": "_ZNK10tensorflow12TensorHandle7IsReadyEv",
-    "tensor": "_ZNK10tensorflow12TensorHandle6TensorEPPKNS_6TensorE",
-}
-_OF_POOL = "pool", "in_use", "chunks", "chunks_in_use", "largest_free", "regions_found"
 
 
 class _Stats(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64),
         *((name, ctypes.c_int64) for name in ("in_use", "peak", "pool", "peak_pool", "limit", "allocations")),
-        *((name, ctypes.c_int64) for name in ("largest_allocation", "physical", "has_map")),
+        *((name, ctypes.c_int64) for name in ("largest_allocation", "physical")),
         ("name", ctypes.c_char * 64),
     ]
 
@@ -48,36 +37,6 @@ class _Taken(ctypes.Structure):
         ("now", _Stats),
         *((name, ctypes.c_int64) for name in ("high", "samples", "growths", "lost")),
         ("growth", _Growth * 64),
-    ]
-
-
-class _Region(ctypes.Structure):
-    _fields_ = [
-        ("address", ctypes.c_uint64),
-        *((name, ctypes.c_int64) for name in ("size", "in_use", "chunks", "chunks_in_use", "cells")),
-    ]
-
-
-class _Bin(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("size", "chunks", "chunks_in_use", "bytes", "bytes_in_use")]
-
-
-class _Biggest(ctypes.Structure):
-    _fields_ = [("address", ctypes.c_uint64), ("size", ctypes.c_int64), ("requested", ctypes.c_int64)]
-
-
-class _Map(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        ("only_region", ctypes.c_uint64),
-        *((name, ctypes.c_int64) for name in ("cells_wanted", "pool", "in_use", "chunks", "chunks_in_use")),
-        *((name, ctypes.c_int64) for name in ("largest_free", "regions_found", "cost_ns")),
-        *((name, ctypes.c_int64) for name in ("cells", "regions", "bins", "biggests")),
-        ("cell", ctypes.c_uint8 * CELLS),
-        ("region", _Region * 512),
-        ("bin", _Bin * 32),
-        ("sizes", ctypes.c_int64 * 64),
-        ("biggest", _Biggest * 20),
     ]
 
 
@@ -102,7 +61,6 @@ class Native(PoolReader):
             raise NotTrusted("version", "", (version, VERSION))
         # One structure serves all readings, since one thread makes them.
         self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
-        self._map: Optional[_Map] = None
 
     @property
     def library(self) -> Any:
@@ -154,47 +112,6 @@ class Native(PoolReader):
         """Stop the library's thread; wait a twentieth of a second at most."""
         self._library.tfmemtop_sampler_stop()
 
-    def map(
-        self, kind: int, index: int, region: Optional[int], read: "Callable[[], object]" = bool
-    ) -> "Optional[dict[str, Any]]":
-        """Return the fields of a MemoryMap event; ``None`` if this allocator has no map.
-
-        With *region*, a region's address, all cells are spent on that one. *read* is called once the map has been read,
-        before many Python objects are made of it.
-
-        Raises:
-            MemoryError: there was no memory left for the record of the chunks.
-        """
-        if self._map is None:
-            self._map = _Map(size=ctypes.sizeof(_Map))
-        found = self._map
-        found.only_region, found.cells_wanted = region or 0, CELLS
-        done = self._library.tfmemtop_map(kind, index, ctypes.byref(found))
-        if done == _FAILED:
-            raise MemoryError
-        if done != _DONE:
-            return None
-        read()
-        free = found.pool - found.in_use
-        sizes = list(found.sizes)
-        while sizes and not sizes[-1]:
-            sizes.pop()
-        return {
-            "region": region,
-            **{name: getattr(found, name) for name in _OF_POOL},
-            "fragmentation": round((free - found.largest_free) / free, 6) if free else 0.0,
-            "cells": binascii.b2a_base64(bytes(found.cell[: found.cells]), newline=False).decode(),
-            "regions": [_row(one) for one in found.region[: found.regions]],
-            "bins": [[number, *_row(one)] for number, one in enumerate(found.bin[: found.bins]) if one.chunks],
-            "sizes": sizes,
-            "biggest": [_row(one) for one in found.biggest[: found.biggests]],
-        }
-
-
-def _row(structure: ctypes.Structure) -> "list[int]":
-    """Return all fields in their order."""
-    return [getattr(structure, name) for name, *_ in structure._fields_]
-
 
 def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:
     pool, limit, peak_pool = map(_known, (stats.pool, stats.limit, stats.peak_pool))
@@ -203,10 +120,6 @@ def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:
 
 def _known(value: int) -> Optional[int]:
     return None if value < 0 else value
-
-
-class _HandleFunctions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_uint64), *((name, ctypes.c_void_p) for name in _FUNCTIONS)]
 
 
 def address_reader(path: str, checksum: int) -> Optional[Any]:
@@ -222,17 +135,8 @@ def address_reader(path: str, checksum: int) -> Optional[Any]:
     library = load(path, checksum)
     module: Any = sys.modules.get(_MODULE)
     file = None if module is None else vars(module).get("__file__")
-    if type(file) is not str:
+    if type(file) is not str or library.tfmemtop_find_functions(file.encode("utf-8", "surrogateescape")) != _DONE:
         return None
-    try:
-        # Only what TensorFlow has loaded already; this call loads none.
-        tensorflow = ctypes.CDLL(file, mode=RTLD_NOLOAD | RTLD_LAZY)
-        found = [ctypes.c_void_p.from_buffer(getattr(tensorflow, symbol)) for symbol in _FUNCTIONS.values()]
-        functions = _HandleFunctions(ctypes.sizeof(_HandleFunctions), *found)
-        if library.tfmemtop_handle_functions(ctypes.byref(functions)) != _DONE:
-            return None
-        address = ctypes.PyDLL(None, handle=library._handle).tfmemtop_address
-        address.restype, address.argtypes = ctypes.c_uint64, (ctypes.py_object,)
-        return address
-    except (OSError, AttributeError):
-        return None
+    address = ctypes.PyDLL(None, handle=library._handle).tfmemtop_address
+    address.restype, address.argtypes = ctypes.c_uint64, (ctypes.py_object,)
+    return address

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 PLACES = 20
 """The most pools of one window."""
 
-BY_STEP, BY_TIME, BY_EXIT = 1, 2, 5
+BY_STEP, BY_EXIT = 1, 5
 """Reasons for which this process ends a window."""
 CLOSED = ("exit", "step", "time", "events", "profiler", "exit", "disk", "memory")
 """Why a window ended, by the number that the probe gives."""
@@ -48,29 +48,19 @@ class Limits(NamedTuple):
 class Progress(ctypes.Structure):
     """How far a window is: whether it is ``running``, why it ``closed``, and what was recorded, in counts and bytes.
 
-    ``step_s`` is the time from one step to the next, 0 if none was whole. ``completed`` is how often the window's file
-    has been completed.
+    ``completed`` is how often the window's file has been completed.
     """
 
     _fields_ = [
         ("size", ctypes.c_uint64),
         *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
-        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "lasted_ns", "cost_ns", "step_ns")),
-        ("completed", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "cost_ns", "completed")),
         ("name", ctypes.c_char * 256),
     ]
 
     @property
-    def lasted_s(self) -> float:
-        return float(self.lasted_ns / 1e9)
-
-    @property
     def cost_s(self) -> float:
         return float(self.cost_ns / 1e9)
-
-    @property
-    def step_s(self) -> float:
-        return float(self.step_ns / 1e9)
 
     @property
     def function(self) -> str:

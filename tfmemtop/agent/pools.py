@@ -1,20 +1,22 @@
-"""Reads this process's pools: in place from the first reading on, with the native library once it is loaded."""
+"""Reads this process's pools: in place from the first reading on, and with the native library once it is loaded.
 
-from time import monotonic, perf_counter, thread_time
+Maps are read in place only, since that takes no lock of TensorFlow's.
+"""
+
+from time import monotonic
 from typing import Any, Optional
 
 from .chunk_copies import LIVE, ChunkCopies
 from .collector import MUCH, Collector
-from .devices import Device, asynchronous, gpu_count, growth_by_environment, uses_cpu_pool
+from .devices import Device, gpu_count, growth_by_environment, uses_cpu_pool
 from .direct import Direct, NoCopy
 from .messenger import Messenger
 from .native import Native
 from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
-_HURRY_SHARE = 0.1  # the same, while a user goes from region to region: TensorFlow waits while one is read
-_INTERRUPTED_S = 0.02  # the time for which another thread may have the processor while TensorFlow waits for a map
-_CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map that was read in place
+_HURRY_SHARE = 0.1  # the same, while a user goes from region to region
+_CONDENSE_S = 2.5e-6  # the engine's time for each chunk of a map
 _CONDENSE_SHARE = 0.05  # of a core, for the engine's part
 
 _Key = tuple[str, Optional[int]]  # a device and a region
@@ -38,7 +40,6 @@ class Pools:
         self._due: dict[_Key, float] = {}
         self._rested: dict[str, float] = {}  # when a pool may be read again at the earliest
         self._mapless: set[str] = set()
-        self._mapless_in_place: set[str] = set()  # pools without a map in place; the library may have one
         self._placeless: set[str] = set()  # GPUs of sessions; only the library can find which card they are
 
     def obey(self, message: "dict[str, Any]") -> None:
@@ -70,7 +71,6 @@ class Pools:
         (path, checksum), self._handed = self._handed, None
         try:
             self._native = Native(path, checksum, self._collector.regain)
-            self._mapless_in_place.clear()
         except NotTrusted as error:
             self._refuse_native(error)
 
@@ -147,19 +147,14 @@ class Pools:
 
     def read_maps(self) -> None:
         """Read the maps that are due."""
-        wishes = self._wishes()
-        for key, pace in wishes.items():
-            if self._when(key) > monotonic():
-                continue
-            self._due[key] = monotonic() + pace  # in case the read fails
-            native, direct = self._native, self.direct
-            if native is not None and key[0] in native.places:
-                self._due[key] = monotonic() + self._read_map(native, *key, pace)
-            elif direct is not None and key[0] in direct.places:
-                # One copy of a pool serves all the maps of it that are due.
-                due = {one for one in wishes if one[0] == key[0] and self._due.get(one, 0.0) <= monotonic()}
-                rest = self._cut(direct, key[0], {one[1]: wishes[one] for one in due | {key}}, len(wishes))
-                self._due.update((one, monotonic() + rest.get(one[1], pace)) for one in due | {key})
+        wishes, now = self._wishes(), monotonic()
+        for device in {device for device, _ in wishes}:
+            # One copy of a pool serves all the maps of it that are due.
+            due = [key for key in wishes if key[0] == device and self._when(key) <= now]
+            if due and self.direct is not None:
+                self._due.update((key, now + wishes[key]) for key in due)  # in case the copy fails
+                rest = self._cut(self.direct, device, {key[1]: wishes[key] for key in due}, len(wishes))
+                self._due.update((key, monotonic() + rest[key[1]]) for key in due)
 
     def _begin(self) -> None:
         """Make the reader in place, once, if the user has not forbidden it and this TensorFlow's version is known."""
@@ -181,12 +176,12 @@ class Pools:
                 taken = self._native.read(device, public)
             except NotTrusted as error:
                 self._refuse_native(error, device)
-        if taken is None and self.direct is not None:
+        if self.direct is not None and (taken is None or device not in self.direct.places):  # it reads the maps
             try:
-                taken = self.direct.read(device, public)
+                found = self.direct.read(device, public)
+                taken = taken or found
             except Exception as error:
                 self._refuse_direct(error, device)
-                taken = None
         if taken is not None:
             for growth in taken.growths:
                 self._messenger.send("pool_growth", device=device, **growth._asdict())
@@ -201,28 +196,11 @@ class Pools:
         A device may be requested twice: by its name, and with all devices. Then the shorter time counts.
         """
         wishes: dict[_Key, float] = {}
-        for reader in filter(None, (self._native, self.direct)):
-            for wanted, region, pace in self._wanted:
-                for name in reader.places:
-                    if wanted in (None, name) and name not in self._mapless | self._mapless_in_place:
-                        wishes[name, region] = min(pace, wishes.get((name, region), pace))
+        for wanted, region, pace in self._wanted:
+            for name in () if self.direct is None else self.direct.places:
+                if wanted in (None, name) and name not in self._mapless:
+                    wishes[name, region] = min(pace, wishes.get((name, region), pace))
         return wishes
-
-    def _read_map(self, native: Native, device: str, region: Optional[int], pace: float) -> float:
-        """Read one map and send it; return the seconds until the next."""
-        began, computed = perf_counter(), thread_time()
-        found = native.map(*native.places[device], region, self._makes_much)
-        # A long wait for the pool's lock does not count: TensorFlow holds it for seconds while it takes a large GPU's
-        # memory.
-        cost = min(perf_counter() - began, thread_time() - computed + _INTERRUPTED_S)
-        self._rested[device] = monotonic() + cost / _HURRY_SHARE
-        if found is None:
-            self._mapless.add(device)
-            self._messenger.send("memory_map", device=device, mapless="async" if asynchronous() else "not_bfc")
-            return pace
-        pace = max(pace, cost / _MAP_SHARE * len(self._wishes()))
-        self._messenger.offer("memory_map", device=device, cost_us=int(cost * 1e6), pace_s=round(pace, 3), **found)
-        return pace
 
     def _cut(
         self, direct: Direct, device: str, wanted: "dict[Optional[int], float]", wishes: int
@@ -231,7 +209,7 @@ class Pools:
         try:
             copied, cost = self._copies.make(direct, device, direct.places[device], LIVE)
         except NoCopy as why:
-            self._mapless_in_place.add(device)
+            self._mapless.add(device)
             self._messenger.send("memory_map", device=device, mapless=why.why, count=why.count, detail=why.detail)
             return wanted
         self._rested[device] = monotonic() + cost / _HURRY_SHARE

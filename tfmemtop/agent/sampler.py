@@ -153,12 +153,12 @@ class Sampler:
             self._do("read:frameworks", self._frameworks.read, self._interval)
             self._do("notice:phases", self._phases.tell, time.monotonic())
             self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
-            self._do("count:busiest function", self._functions.busiest, self._windows.called)
         self._do("search:waiting allocations", self._look_for_waits)
         self._do("read:maps", self._pools.read_maps)
         self._do("record:allocations", self._follow_library)
         window = self._windows.number
-        self._do("record:allocations", self._windows.work, [device.name for device in self._devices], stopping)
+        names = [device.name for device in self._devices]
+        self._do("record:allocations", self._windows.work, names, self._functions.busiest, stopping)
         if self._windows.number != window:  # whose memory it is that the window records
             self._census.want_for(self._windows.number or window, opened=self._windows.number > 0)
         self._do("search:lines", self._lines.work)
@@ -257,9 +257,8 @@ class Sampler:
             reading, name = device.read(handle), device.allocator_name
         else:
             return
-        self.held = max(self.held, reading.pool or 0, reading.in_use or 0)
-        self._windows.read(device.name, reading.peak)
-        self._phases.read(device.name, max(reading.high or 0, reading.in_use or 0))
+        self.held = max(self.held, reading.pool or 0, reading.in_use)
+        self._phases.read(device.name, max(reading.high or 0, reading.in_use))
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 
     def _look_again(self, context: Any) -> None:

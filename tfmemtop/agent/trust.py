@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
-from .devices import Reading
+from .layouts import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +121,7 @@ def agree(read: Callable[[], Optional[Reading]], public: Optional[PublicReader])
 
 
 def _check_plausible(reading: Reading) -> None:
-    in_use, peak, pool = reading.in_use or 0, reading.peak or 0, reading.pool
+    in_use, peak, pool, *_ = reading
     rising = [0, in_use, *(figure for figure in (pool, reading.peak_pool) if figure is not None)]
     if rising != sorted(rising) or peak < in_use or (reading.limit and pool is not None and pool > reading.limit):
         raise NotTrusted("implausible", "", (in_use, peak, pool, reading.peak_pool, reading.limit))

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from .devices import uses_cpu_pool
 from .messenger import Messenger
-from .native_windows import BY_EXIT, BY_TIME, CLOSED, Limits, NativeWindows, Progress
+from .native_windows import BY_EXIT, CLOSED, Limits, NativeWindows, Progress
 from .real_threads import pause
 from .trust import PINNED_NAME, place_of
 
@@ -20,11 +20,8 @@ SHARE = 0.005
 """The share of the script's time that windows may cost."""
 
 _START = Limits(steps=0, seconds=3600.0, allocations=200_000, events=2_000_000, size=64 << 20, pause_s=0.02)
-_STEP = Limits(steps=1, seconds=0.3, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
+_STEP = Limits(steps=1, seconds=3.0, allocations=50_000, events=200_000, size=8 << 20, pause_s=0.001)
 _EMERGENCY = _STEP._replace(steps=0, seconds=0.1)
-_LONGEST_S = 3.0  # the longest window, for a step that is known to be longer than _STEP allows
-_TRIES = 3  # windows in a row in which no step was whole, each longer than the one before
-_STEPS_TO_SEE_ONE = 2.2  # a window may open just after a step has begun
 _RISEN = 10, 1 << 20  # percent and bytes by which a peak rises since the last window, so that another one is opened
 _PARTS_S = 1.0  # between two messages about an open window
 _READS_S = 0.5  # between two readings of the window of the start, at first; then half of its age
@@ -64,14 +61,11 @@ class Windows:
         self._awaited: Optional[_Open] = None  # the window that the probe opens by itself, once a peak has risen
         self._newest_ns = 0  # when the newest window before that one began
         self._wishes: list[str] = []
-        self._next = self._retry_at = self._rests_until = self._step_s = 0.0
+        self._next = self._retry_at = self._rests_until = 0.0
         self._pace: Optional[float] = None
-        self._again = ""  # why the last window was opened, if it was too short for a step
-        self._tries = 0
-        self._peaks: dict[str, int] = {}  # the first ones read after the last window
-        self._risen = self._found = False
+        self._found = False
         self._missing_told: set[str] = set()
-        self._calls: list[tuple[float, str, int]] = []
+        self._function = ""
 
     def may_write(self, folder: Optional[str], interval: float) -> None:
         """Let windows be written to *folder*, the session's. One opens every *interval* seconds; with 0, none does."""
@@ -122,22 +116,6 @@ class Windows:
         if self._interval:
             self._wish(WAITING)
 
-    def read(self, device: str, peak: Optional[int]) -> None:
-        """Note the present *peak* of a pool, in bytes."""
-        if peak is not None:
-            before = self._peaks.setdefault(device, peak)
-            percent, most = _RISEN
-            self._risen |= peak > before + max(before // 100 * percent, most)
-
-    def called(self, name: str, calls: int) -> None:
-        """Note how often the busiest function has been called by now."""
-        now = monotonic()
-        if self._calls and self._calls[-1][1] != name:
-            self._calls.clear()
-        if not self._calls or calls != self._calls[-1][2]:
-            self._calls.append((now, name, calls))
-            del self._calls[:-8]
-
     def profiler_begins(self, *_: Any, **__: Any) -> None:
         """End an open window, and open none: the script starts a profiler, which must not find a recording."""
         self._profilers += 1
@@ -157,8 +135,12 @@ class Windows:
             if self._native is not None:
                 self._native.forbid()
 
-    def work(self, devices: "list[str]", stopping: bool) -> None:
-        """Do what is due. *devices* are the names of those that are read; with *stopping*, the process ends."""
+    def work(self, devices: "list[str]", function: str, stopping: bool) -> None:
+        """Do what is due. *devices* are the names of those that are read; with *stopping*, the process ends.
+
+        *function* is the name of the one that is called most often, as its calls are the steps.
+        """
+        self._function = function
         native = self._native
         if native is None:
             if ASKED in self._wishes:
@@ -193,8 +175,7 @@ class Windows:
             return max(monotonic(), self._retry_at)
         if not self._opens_itself:
             return None
-        soon = self._found or self._risen or self._again
-        return self._rests_until if soon else max(self._rests_until, self._next)
+        return self._rests_until if self._found else max(self._rests_until, self._next)
 
     def _wish(self, opened: str) -> None:
         if opened not in self._wishes:
@@ -210,12 +191,8 @@ class Windows:
                 return opened
         if not self._opens_itself or now < self._rests_until:
             return None
-        if self._again:
-            return self._again
         if self._found:
             return FINDING
-        if self._risen:
-            return PEAK
         return INTERVAL if now >= self._next else None
 
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
@@ -245,8 +222,8 @@ class Windows:
 
     def _wanted(self, opened: str, pools: "list[str]") -> "tuple[str, list[tuple[int, int]], str, Limits]":
         path = f"{self._folder}/{self._messenger.pid}.{self._count + 1}.window"
-        function = self._calls[-1][1].rpartition(".")[2] if self._calls else ""
-        return path, [place_of(name) for name in pools], function, self._limits(opened)
+        limits = {START: _START, WAITING: _EMERGENCY}.get(opened, _STEP)
+        return path, [place_of(name) for name in pools], self._function.rpartition(".")[2], limits
 
     def _await_peak(self, native: NativeWindows, pools: "list[str]") -> None:
         """Have the probe open a window as soon as a peak has risen.
@@ -282,19 +259,6 @@ class Windows:
             self._say_missing(ASKED, "no_pool", [])
         self._retry_at = self._next = monotonic() + 1.0
 
-    def _limits(self, opened: str) -> Limits:
-        if opened == START:
-            return _START
-        if opened == WAITING:
-            return _EMERGENCY
-        if opened == PEAK:  # a step that needs more may take longer than those before
-            return _STEP._replace(seconds=_LONGEST_S)
-        step_s = self._step_s
-        if len(self._calls) > 1:
-            (first, _, before), (last, _, after) = self._calls[0], self._calls[-1]
-            step_s = max(step_s, (last - first) / max(1, after - before))
-        return _STEP._replace(seconds=min(max(_STEP.seconds, _STEPS_TO_SEE_ONE * step_s), _LONGEST_S))
-
     def _look(self, native: NativeWindows, window: _Open, stopping: bool) -> None:
         """Check how far the *window* is, and report it."""
         until = monotonic() + _GOODBYE_S
@@ -321,22 +285,12 @@ class Windows:
         if why in (ASKED, WAITING) or found.allocations > window.allocations:
             self._tell(window, found, None, why)
         window.reading, window.bytes, window.told, window.allocations = None, found.bytes, now, found.allocations
-        self._step_s = found.step_s or self._step_s
-        self._risen = self._found = False
-        self._peaks.clear()
+        self._found = False
         self._next = self._rests_until = now + min(self._interval, max(_READS_S, (now - window.since) / 2))
 
     def _ended(self, window: _Open, found: Progress) -> None:
-        too_short = found.closed == BY_TIME and found.events > 0 and not found.steps and window.opened != WAITING
-        if found.step_s:
-            self._step_s = found.step_s
-        elif too_short:
-            self._step_s = max(self._step_s, found.lasted_s)  # a step is longer than that, if there are any
-        self._tries = self._tries + 1 if too_short and window.opened not in (START, PEAK) else 0
-        self._again = window.opened if 0 < self._tries < _TRIES else ""
         now = monotonic()
-        self._risen = self._found = False
-        self._peaks.clear()
+        self._found = False
         if window.opened != START:
             self._rests_until = now + found.cost_s / SHARE
             self._pace = max(self._interval, found.cost_s / SHARE) if self._interval else None

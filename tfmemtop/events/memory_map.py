@@ -46,7 +46,7 @@ class Mapless(Enum):
     ASYNC = "async"  # cuda_malloc_async, CUDA's own pool, does not show how it is divided
     NOT_BFC = "not_bfc"  # the allocator is not BFC
     NO_FOLDER = "no_folder"  # the session's folder is not known in the process
-    TOO_MANY = "too_many"  # there are too many chunks to read without the probe (count: how many are allowed)
+    TOO_MANY = "too_many"  # there are too many chunks (count: how many are allowed)
     NO_ROOM = "no_room"  # there is no room to write it to a file (detail: the error)
 
 
@@ -63,8 +63,8 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     ``cells`` has one byte for each cell, region after region: the share in use, from 0 (nothing) to 255 (all).
     With ``region``, a region's address, all cells show that region. ``sizes[i]`` is the number of chunks in use that
     have at least 2**i bytes and less than twice that. ``mapless``, with ``count`` and ``detail``, is the reason why
-    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. With ``of_copy`` the pool was read
-    without the probe.
+    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. With ``of_copy`` it
+    was made of a copy of the pool.
     """
 
     origin = Origin.HOOK

@@ -44,8 +44,7 @@ class Fault(DescribedEnum):
 
     FOUND_GPUS = "found_gpus", "it finds GPU allocators where there are none"
     FOUND_NONE = "found_none", "it does not find TensorFlow's allocator"
-    # (figures: the right number, as read, as in the map)
-    MISCOUNTED = "miscounted", "{0} bytes were in use, and it read {1}, and {2} in the map"
+    MISCOUNTED = "miscounted", "{0} bytes were in use, and it read {1}"  # (figures: the right number, as read)
     # (figures: allocations made; detail: what the window contains)
     WINDOW = "window", "{0} allocations were made, and a window tells of {detail}"
     ANSWERS = "answers", "its answers are wrong: {detail}"  # (detail: the answers)

@@ -6,7 +6,7 @@ Each answer is the reason and the remedy, as text. The remedy is empty where not
 from tfmemtop.events import Mapless, MemoryMap, Probe, ProbeState
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.holders import windowless_text
-from tfmemtop.findings.probe import probe_remedy, probe_text
+from tfmemtop.findings.probe import distrust_text, probe_remedy, probe_text
 from tfmemtop.state import State
 from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.lookup import hooked_of
@@ -28,7 +28,7 @@ _MAPLESS = {
     Mapless.ASYNC: "cuda_malloc_async, CUDA's own pool, does not show how it is cut up",
     Mapless.NOT_BFC: "only pools of the allocator BFC have a map, and this is another one",
     Mapless.NO_FOLDER: "the session's folder is not known in this process",
-    Mapless.TOO_MANY: "the pool has more than {count} chunks, which only the probe can read",
+    Mapless.TOO_MANY: "the pool has more than {count} chunks, too many for a map",
     Mapless.NO_ROOM: "there is no room to put the map down: {detail}",
 }
 
@@ -40,7 +40,7 @@ def refusal_text(event: MemoryMap) -> str:
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
     why = damage_text(event.damage, event.detail) if event.damage is not None else ""
     if why and event.of_copy:
-        return f"this pool was read without the probe, and no map could be made of it: {why}"
+        return f"no map could be made of the copy of this pool: {why}"
     return why
 
 
@@ -66,12 +66,12 @@ def no_map(state: State, key: PoolKey | None) -> tuple[str, str]:
     if told := not_readable(hooked):
         return told
     without = hooked.without_probe
+    if without is not None and without.distrust is not None:
+        return f"maps are read in place, and that fails here: {distrust_text(without.distrust)}", ""
     if hooked.ended:
         return "the process ended before its map was read", ""
     if hooked.probe is None and without is None:
         return f"{_LIBRARY} is not in this process yet", ""
-    if hooked.probe is None and without is not None and without.state is ProbeState.PUBLIC:
-        return probe_text(without), ""
     return "no map has been read yet", ""
 
 

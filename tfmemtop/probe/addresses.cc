@@ -3,6 +3,7 @@
 // It reads TensorFlow's own classes, whose headers take a compiler as long as all of the probe. So it is a library of its
 // own, which is built and loaded after the probe.
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <cstdint>
@@ -23,14 +24,21 @@ struct Kinds : AbstractTensorHandle {
   static bool IsEager(const AbstractTensorHandle* handle) { return handle->getKind() == kEager; }
 };
 
-// Functions that TensorFlow's Python modules export. This library is not linked against these.
-struct HandleFunctions {
-  uint64_t size;
-  void* handle_of;  // EagerTensor_Handle(const PyObject*)
-  void* type;       // TensorHandle::Type() const
-  void* is_ready;   // TensorHandle::IsReady() const
-  void* tensor;     // TensorHandle::Tensor(const Tensor**) const
-} functions{};
+// Functions that TensorFlow's Python module exports. This library is not linked against them.
+using HandleOf = AbstractTensorHandle* (*)(const void* eager_tensor);  // EagerTensor_Handle(const PyObject*)
+using TypeOf = int (*)(const void*);                                   // TensorHandle::Type() const
+using IsReady = bool (*)(const void*);                                 // TensorHandle::IsReady() const
+using TensorOf = absl::Status (*)(const void*, const tensorflow::Tensor**);  // TensorHandle::Tensor(const Tensor**) const
+HandleOf handle_of = nullptr;
+TypeOf type_of = nullptr;
+IsReady is_ready = nullptr;
+TensorOf tensor_of = nullptr;
+
+template <class Function>
+bool Find(void* module, const char* name, Function* found) {
+  *found = reinterpret_cast<Function>(dlsym(module, name));
+  return *found != nullptr;
+}
 
 constexpr int kLocal = 0;  // of TensorHandle::HandleType
 
@@ -47,13 +55,10 @@ uint64_t OfVariable(const tensorflow::ResourceHandle& resource) {
 }
 
 uint64_t BufferOf(const void* eager_tensor) {
-  auto* handle = reinterpret_cast<AbstractTensorHandle* (*)(const void*)>(functions.handle_of)(eager_tensor);
-  if (handle == nullptr || !Kinds::IsEager(handle)) return 0;
-  if (reinterpret_cast<int (*)(const void*)>(functions.type)(handle) != kLocal) return 0;
-  if (!reinterpret_cast<bool (*)(const void*)>(functions.is_ready)(handle)) return 0;
+  AbstractTensorHandle* handle = handle_of(eager_tensor);
+  if (handle == nullptr || !Kinds::IsEager(handle) || type_of(handle) != kLocal || !is_ready(handle)) return 0;
   const tensorflow::Tensor* tensor = nullptr;
-  using TensorOf = absl::Status (*)(const void*, const tensorflow::Tensor**);
-  if (!reinterpret_cast<TensorOf>(functions.tensor)(handle, &tensor).ok() || tensor == nullptr) return 0;
+  if (!tensor_of(handle, &tensor).ok() || tensor == nullptr) return 0;
   if (tensor->dtype() != tensorflow::DT_RESOURCE) return reinterpret_cast<uint64_t>(tensor->data());
   if (tensor->NumElements() != 1 || tensor->data() == nullptr) return 0;
   return OfVariable(*static_cast<const tensorflow::ResourceHandle*>(tensor->data()));
@@ -67,11 +72,14 @@ __attribute__((constructor)) void Loaded() {
 
 extern "C" {
 
-// Takes TensorFlow's functions, which must be those of this process's TensorFlow.
-TFMEMTOP_API int tfmemtop_handle_functions(const HandleFunctions* given) {
-  if (given == nullptr || given->size != sizeof *given) return kRefused;
-  functions = *given;
-  return kDone;
+// Finds the functions in TensorFlow's Python module, which lies at `path` and has been loaded; this call loads nothing.
+TFMEMTOP_API int tfmemtop_find_functions(const char* path) {
+  void* module = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+  const bool found = module != nullptr && Find(module, "_Z18EagerTensor_HandlePK7_object", &handle_of) &&
+                     Find(module, "_ZNK10tensorflow12TensorHandle4TypeEv", &type_of) &&
+                     Find(module, "_ZNK10tensorflow12TensorHandle7IsReadyEv", &is_ready) &&
+                     Find(module, "_ZNK10tensorflow12TensorHandle6TensorEPPKNS_6TensorE", &tensor_of);
+  return found ? kDone : kNothing;
 }
 
 // The address of the buffer of a tensor, or of the variable of a resource; 0 where it cannot be read at once.
@@ -84,7 +92,7 @@ TFMEMTOP_API uint64_t tfmemtop_address(const void* eager_tensor) {
     struct Done {
       ~Done() { looking.fetch_sub(1); }
     } done;
-    if (forked.load() == 0 && functions.tensor != nullptr) address = BufferOf(eager_tensor);
+    if (forked.load() == 0 && tensor_of != nullptr) address = BufferOf(eager_tensor);
     return kDone;
   });
   return address;

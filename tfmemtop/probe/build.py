@@ -51,7 +51,7 @@ _ROOM = 1 << 20  # bytes of disk that a build and its library need at most
 _LEFT_OUT = {
     "TFMEMTOP_NO_GPU": "GPUProcessState|GpuIdManager",
     "TFMEMTOP_NO_LOG_LINES": r"log_lines\.h:|LogSink",
-    "TFMEMTOP_NO_WINDOWS": r"(recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock",
+    "TFMEMTOP_NO_WINDOWS": r"(chunks|recorder|window|window_calls|steps)\.h:|TraceMe|ProfilerLock",
 }
 """What can be left out of the probe, by the macro that does so: an expression for the compiler's messages about it."""
 _FEW_HEADERS = "TFMEMTOP_FEW_HEADERS"
@@ -70,8 +70,8 @@ class Product(NamedTuple):
 
 
 _PROBES = (
-    *("probe.cc", "calls.h", "headers.h", "log_lines.h", "looking.h", "map.h"),
-    *("pools.h", "recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
+    *("probe.cc", "calls.h", "chunks.h", "headers.h", "log_lines.h", "looking.h", "pools.h"),
+    *("recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, 0o600, "tfmemtop.probe.trial")
 ADDRESSES = Product("addresses", "so", ("addresses.cc", "looking.h"), _FLAGS, 0o600, PROBE.trial)
@@ -208,9 +208,11 @@ def _compile(product: Product, compiler: list[str], tensorflow: Path, draft: Pat
     Raises:
         _CannotBuild: the compiler fails, or the disk is full.
     """
-    defines = dict([_pool_lock(tensorflow / "include")])
-    defines["_GLIBCXX_USE_CXX11_ABI"] = _string_abi(tensorflow / _LIBRARY)
-    defines["EIGEN_MAX_ALIGN_BYTES"] = "64"  # as TensorFlow's own sysconfig has it
+    defines = {
+        "TFMEMTOP_POOL_LOCK": _pool_lock(tensorflow / "include"),
+        "_GLIBCXX_USE_CXX11_ABI": _string_abi(tensorflow / _LIBRARY),
+        "EIGEN_MAX_ALIGN_BYTES": "64",  # as TensorFlow's own sysconfig has it
+    }
     if product is PROBE:
         defines[_FEW_HEADERS] = "1"
     made = draft / f"{product.name}.{product.suffix}"
@@ -231,11 +233,10 @@ def _leave_out(complaint: str, defines: dict[str, str], draft: Path) -> None:
     if defines.pop(_FEW_HEADERS, None):
         return
     left_out = [macro for macro, about in _LEFT_OUT.items() if macro not in defines and re.search(about, complaint)]
-    if left_out:
-        defines |= dict.fromkeys(left_out, "1")
-    elif "map.h:" not in complaint or not defines.pop("TFMEMTOP_POOL_LOCK", None):
+    if not left_out:
         line = next((line for line in complaint.splitlines() if "error" in line or "undefined" in line), "")
         raise _CannotBuild("does_not_compile", detail=line or complaint[-200:])
+    defines |= dict.fromkeys(left_out, "1")
 
 
 def _try(product: Product, made: Library, tensorflow: Path) -> None:
@@ -335,16 +336,16 @@ def _run(command: list[str], draft: Path) -> str | None:
     return None if done.returncode == 0 else done.stderr or f"{command[0]}: {done.returncode}"
 
 
-def _pool_lock(include: Path) -> tuple[str, str]:
-    """Return a macro and its value: the name of the allocator's lock in this release; empty if no header has it."""
+def _pool_lock(include: Path) -> str:
+    """Return the name of the allocator's lock in this release; empty if no header has it."""
     for header in ("xla/tsl/framework/bfc_allocator.h", "tsl/framework/bfc_allocator.h", _HEADER):
         try:
             found = _LOCK.search((include / header).read_text(errors="replace"))
         except OSError:
             continue  # a release that keeps it elsewhere
         if found:
-            return "TFMEMTOP_POOL_LOCK", found[1]
-    return "TFMEMTOP_POOL_LOCK", ""
+            return found[1]
+    return ""
 
 
 def _string_abi(library: Path) -> str:

@@ -13,13 +13,12 @@
 namespace {
 
 // The results of a function; above 0 its work is done.
-constexpr int kDone = 1, kNothing = 0, kRefused = -1, kFailed = -2, kNoMap = -3;
+constexpr int kDone = 1, kNothing = 0, kRefused = -1, kFailed = -2, kNone = -3;
 
-constexpr int64_t kForkWaits_ns = 50000000, kForkWaitsForMap_ns = 5000000000;
+constexpr int64_t kForkWaits_ns = 50000000;
 
 std::atomic<bool> forked{false};
 std::atomic<int> looking{0}, forking{0};
-std::atomic<bool> mapping{false};
 
 int64_t Clock(clockid_t clock) {
   timespec now;
@@ -37,7 +36,7 @@ void Pause(long ns) {
 // A forked child has the locks as they were, but not the threads that would have released them. It would wait for ever
 // for an allocator that a thread of the probe was just reading. So no thread of the probe reads while another thread
 // forks, and a fork waits for threads that read. It waits for a twentieth of a second at most, since TensorFlow itself
-// may keep such a thread waiting. It waits longer only for a map: that of a million chunks takes a third of a second.
+// may keep such a thread waiting.
 class Look {
  public:
   Look() {
@@ -52,7 +51,7 @@ class Look {
 void Forking() {
   forking.fetch_add(1);
   const int64_t began = Now();
-  while (looking.load() > 0 && Now() - began < (mapping.load() ? kForkWaitsForMap_ns : kForkWaits_ns)) Pause(20000);
+  while (looking.load() > 0 && Now() - began < kForkWaits_ns) Pause(20000);
 }
 
 void ForkedParent() { forking.fetch_sub(1); }

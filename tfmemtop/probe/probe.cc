@@ -19,20 +19,18 @@
 #include "headers.h"
 #include "log_lines.h"
 #include "looking.h"
-#include "map.h"
 #include "pools.h"
 #include "threads.h"
 #include "window_calls.h"
 
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 struct Stats {
   uint64_t size;
   int64_t in_use, peak, pool, peak_pool, limit, allocations, largest_allocation;
   int64_t physical;  // CUDA's ordinal
-  int64_t has_map;
   char name[64];
 };
 
@@ -84,7 +82,6 @@ bool Read(int kind, int index, Allocator* allocator, Stats* out) {
   out->allocations = stats->num_allocs;
   out->largest_allocation = stats->largest_alloc_size;
   out->physical = kind == kGpu ? Gpus::Ordinal(index) : kUnknown;
-  out->has_map = dynamic_cast<BFCAllocator*>(allocator) != nullptr;
   std::string name = allocator->Name();
   std::memset(out->name, 0, sizeof out->name);
   std::memcpy(out->name, name.data(), std::min(name.size(), sizeof out->name - 1));
@@ -189,24 +186,6 @@ TFMEMTOP_API int tfmemtop_take(int kind, int index, Taken* out) {
     std::copy(slot->growth, slot->growth + slot->growths, out->growth);
     slot->high = out->now.in_use;
     slot->samples = slot->growths = slot->lost = 0;
-    return kDone;
-  });
-}
-
-TFMEMTOP_API int tfmemtop_map(int kind, int index, Map* map) {
-  return Looking([=] {
-    if (map == nullptr || map->size != sizeof *map) return kRefused;
-    Allocator* allocator = Find(kind, index);
-    if (allocator == nullptr) return kNothing;
-    BFCAllocator* pool = dynamic_cast<BFCAllocator*>(allocator);
-    if (pool == nullptr) return kNoMap;
-    const int64_t began = Now();
-    mapping.store(true);
-    struct Done {
-      ~Done() { mapping.store(false); }
-    } done;
-    if (!Condense(pool, map)) return kNoMap;
-    map->cost_ns = Now() - began;
     return kDone;
   });
 }

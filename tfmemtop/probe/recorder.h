@@ -165,7 +165,6 @@ class Window {
       recording.left.clear();
     }
     told_.closed = told_.error == 0 ? recording.closed.load() : told_.error == ENOMEM ? kByMemory : kByDisk;
-    told_.lasted_ns = Clock(CLOCK_MONOTONIC) - began_;
     Tell();
   }
 
@@ -369,7 +368,6 @@ class Window {
       Append(content_, kCalls, calls_.Made());
       told_.steps = rows.size();
       told_.completed++;
-      told_.step_ns = steps_.step_ns();
       std::strncpy(told_.function, steps_.function().c_str(), sizeof told_.function - 1);
     }
     if (!content_.empty()) told_.error = file_.Write(content_);

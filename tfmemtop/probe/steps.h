@@ -111,13 +111,6 @@ class Steps {
   const std::vector<Call>& steps() const { return steps_; }
   const std::string& function() const { return function_; }
 
-  // The ns from one step's beginning to the next one's; the duration of a step that is alone; 0 if there is none.
-  int64_t step_ns() const {
-    if (steps_.empty()) return 0;
-    if (steps_.size() == 1) return steps_[0].end - steps_[0].begin;
-    return (steps_.back().begin - steps_[0].begin) / static_cast<int64_t>(steps_.size() - 1);
-  }
-
  private:
   struct Operation {
     Call call;

@@ -69,18 +69,17 @@ def _read(native: Native, tensorflow: ctypes.CDLL, allocator: int, folder: str) 
     """
     if not native.check(CPU, 0, None):
         raise NotTrusted("found_none")
-    allocated = 0
-    if native.map(CPU, 0, None) is not None:
+    allocated, found = 0, native.take(CPU, 0)
+    if found is not None and found.name.startswith("bfc"):
         allocated = _allocate(tensorflow, allocator)
         _record(native, folder, lambda: _allocate(tensorflow, allocator))
     native.start_sampler()
     native.keep_log_lines(f"{folder}/trial.lines")
-    taken, found = native.take(CPU, 0), native.map(CPU, 0, None)
+    taken = native.take(CPU, 0)
     native.stop_sampler()
     in_use = 0 if taken is None else taken.reading.in_use or 0
-    mapped = in_use if found is None else found["in_use"]
-    if in_use < allocated or mapped != in_use:
-        raise NotTrusted("miscounted", "", (allocated, in_use, mapped))
+    if in_use < allocated:
+        raise NotTrusted("miscounted", "", (allocated, in_use))
 
 
 def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:

@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "calls.h"
+#include "chunks.h"
 #include "looking.h"
-#include "map.h"
 #include "steps.h"
 
 namespace {
@@ -99,7 +99,7 @@ struct Wanted {
 struct Told {
   uint64_t size;
   int64_t running, closed, error;  // errno
-  int64_t bytes, events, allocations, steps, lost, began_ns, lasted_ns, cost_ns, step_ns, completed;
+  int64_t bytes, events, allocations, steps, lost, began_ns, cost_ns, completed;
   char function[256];
 };
 
@@ -213,7 +213,6 @@ class Strings {
   uint32_t count_ = 0;
 };
 
-#ifdef TFMEMTOP_POOL_LOCK
 // Reads the chunks in use of a pool, and the time. Returns the ns for which the pool's lock was held, or -1 if they
 // cannot be read.
 int64_t ReadChunks(BFCAllocator* pool, uint16_t number, PoolRow* row, std::vector<ChunkRow>& chunks) {
@@ -228,7 +227,6 @@ int64_t ReadChunks(BFCAllocator* pool, uint16_t number, PoolRow* row, std::vecto
   }
   return copy.held_ns;
 }
-#endif
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // The functions for windows that Python calls: open a window, read how far it is, end it, and forbid windows.
 //
-// Where TensorFlow cannot be made to record, each call does nothing and returns kNoMap.
+// Where TensorFlow cannot be made to record, each call does nothing and returns kNone.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_CALLS_H_
 #define TFMEMTOP_PROBE_WINDOW_CALLS_H_
@@ -15,7 +15,7 @@
 #include "looking.h"
 #include "pools.h"
 #include "threads.h"
-#if defined(TFMEMTOP_POOL_LOCK) && !defined(TFMEMTOP_NO_WINDOWS)  // the latter where TensorFlow cannot record
+#ifndef TFMEMTOP_NO_WINDOWS  // defined where TensorFlow cannot record, or its pools cannot be copied
 #define TFMEMTOP_WINDOWS
 #include "recorder.h"
 #endif
@@ -152,12 +152,12 @@ TFMEMTOP_API int tfmemtop_window_forbid(int forbid) {
 
 extern "C" {
 
-TFMEMTOP_API int tfmemtop_window_start(const void*) { return kNoMap; }
-TFMEMTOP_API int tfmemtop_window_await(const void*, int64_t, int64_t) { return kNoMap; }
-TFMEMTOP_API int tfmemtop_window_told(void*) { return kNoMap; }
-TFMEMTOP_API int tfmemtop_window_complete() { return kNoMap; }
-TFMEMTOP_API int tfmemtop_window_end(int64_t) { return kNoMap; }
-TFMEMTOP_API int tfmemtop_window_forbid(int) { return kNoMap; }
+TFMEMTOP_API int tfmemtop_window_start(const void*) { return kNone; }
+TFMEMTOP_API int tfmemtop_window_await(const void*, int64_t, int64_t) { return kNone; }
+TFMEMTOP_API int tfmemtop_window_told(void*) { return kNone; }
+TFMEMTOP_API int tfmemtop_window_complete() { return kNone; }
+TFMEMTOP_API int tfmemtop_window_end(int64_t) { return kNone; }
+TFMEMTOP_API int tfmemtop_window_forbid(int) { return kNone; }
 
 }  // extern "C"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tfmemtop.agent.layouts import Figures, Layout
+from tfmemtop.agent.layouts import Layout, Reading
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
 from tfmemtop.engine.sources.outside.look import About, Look, allocator_event, cards_of, outside_event
@@ -66,7 +66,7 @@ class FromOutside(Source):
         self._run = 0
         self._ended = False
         self._told: About | None = None
-        self._last: dict[str, Figures] = {}
+        self._last: dict[str, Reading] = {}
         self._effective: dict[str, Effective] = {}
         self._wanted: list[tuple[str | None, int | None, float]] = []
         self._map_at: dict[str, float] = {}
@@ -197,7 +197,7 @@ class FromOutside(Source):
             self._ended = True
             self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
 
-    def _publish(self, look: Look, device: str, name: str, figures: Figures) -> None:
+    def _publish(self, look: Look, device: str, name: str, figures: Reading) -> None:
         now, before = self._stream.now(), self._last.get(device)
         self._settle(look, device)
         if before is not None and before.pool is not None and figures.pool is not None and before.pool != figures.pool:

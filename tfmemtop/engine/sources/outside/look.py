@@ -8,7 +8,7 @@ from collections.abc import Mapping as Map
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfmemtop.agent.layouts import Figures, Layout, layout_of
+from tfmemtop.agent.layouts import Layout, Reading, layout_of
 from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
 from tfmemtop.engine.sources.outside.remote import (
     MappedLibrary,
@@ -100,9 +100,9 @@ class Look:
         damage, detail = damage_of(error)
         return self.about._replace(state=state, detail=detail, damage=damage)
 
-    def read(self) -> dict[str, tuple[str, Figures]]:
+    def read(self) -> dict[str, tuple[str, Reading]]:
         """Return the name and the figures of each pool, by device. Pools that are not sound this time are left out."""
-        found: dict[str, tuple[str, Figures]] = {}
+        found: dict[str, tuple[str, Reading]] = {}
         for device, pool in list(self._pools.items()):
             try:
                 found[device] = pool.name, pool.read()
@@ -239,7 +239,7 @@ def outside_event(pid: int, about: About, t: float) -> Outside:
     )
 
 
-def allocator_event(pid: int, device: str, name: str, figures: Figures, t: float, high: int | None = None) -> Allocator:
+def allocator_event(pid: int, device: str, name: str, figures: Reading, t: float, high: int | None = None) -> Allocator:
     """Return the event of one reading of one pool."""
     return Allocator(
         t=t,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from tfmemtop.agent.layouts import Figures, Layout, figures_in, form_of
+from tfmemtop.agent.layouts import Layout, Reading, figures_in, form_of
 from tfmemtop.engine.sources.outside.remote import MappedLibrary, Regions, RemoteMemory
 from tfmemtop.events import Damage
 from tfmemtop.events.damage import Damaged
@@ -101,7 +101,7 @@ class Copy(NamedTuple):
 
     regions: bytes
     chunks: bytes
-    figures: Figures
+    figures: Reading
 
 
 class Pool:
@@ -124,12 +124,12 @@ class Pool:
         if first is None:
             raise Damaged(Damage.UNMAPPED)
         self._functions = first[0]
-        self._last: Figures | None = None
+        self._last: Reading | None = None
         self.name = self._read_name()
         if not any(self._adds_up() for _ in range(_TRIES)):
             raise Damaged(Damage.REGIONS)
 
-    def read(self) -> Figures:
+    def read(self) -> Reading:
         """Return the allocator's figures at one moment. They are read until they are the same twice in a row.
 
         Raises:
@@ -153,7 +153,7 @@ class Pool:
         limit = _POINTER.unpack_from(found, layout.limit)[0]
         _check(figures, limit)
         last = self._last
-        if last is not None and (figures.allocations < last.allocations or figures.limit != last.limit):
+        if last is not None and ((figures.allocations or 0) < (last.allocations or 0) or figures.limit != last.limit):
             raise Damaged(Damage.CONTRADICTS)
         self._last = figures
         return figures
@@ -231,9 +231,9 @@ class Pool:
             yield int(_POINTER.unpack_from(regions, place)[0])
 
 
-def _check(figures: Figures, limit: int) -> None:
+def _check(figures: Reading, limit: int) -> None:
     rising = [0, figures.in_use]
     rising += [size for size in (figures.pool, figures.peak_pool, figures.limit) if size is not None]
-    sound = rising == sorted(rising) and figures.allocations >= 0 and figures.limit in (None, limit)
+    sound = rising == sorted(rising) and (figures.allocations or 0) >= 0 and figures.limit in (None, limit)
     if not sound or (figures.in_use and not figures.allocations):
         raise Damaged(Damage.FIGURES, str(figures))
