@@ -2,14 +2,11 @@
 
 import sys
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Callable
 
 from .messenger import encoded
-from .objects import Flat, Step, facts, identity, text_of, without_result
+from .objects import Flat, Step, called, identity, text_of, without_result
 from .views import class_dict, name_and_module
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LARGE = 16 << 20
 """Bytes from which on an array is noted."""
@@ -33,30 +30,33 @@ class Arrays:
         self._size, self._shape, self._dtype, self._base = (of_array[name].__get__ for name in _FACTS)
         self._kind_of = of_dtype["type"].__get__
 
-    def sizes(self, step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray) -> "list[int]":
-        """Return the bytes of each of the *chosen* of these *values*, which are arrays."""
-        return [size for _, size in facts(step, found, values, chosen, self._size)]
+    def note(self, step: Step, values: Flat, chosen: bytearray, path_of: "Callable[[int], str]") -> None:
+        """Note those of these *values* that are large; the *chosen* are arrays.
 
-    def note(self, step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray, paths: "list[str]") -> None:
-        """Note the *chosen* of these *values*, which are large arrays. Their paths are *paths*."""
-        box = step.box()
-        read = step.read(
-            without_result(map(box.extend, (compress(values(found), chosen),))),
-            map(identity, box),
-            map(identity, map(self._base, box)),
-            map(self._shape, box),
-            map(self._kind_of, map(self._dtype, box)),
-            map(self._size, box),
+        *path_of* returns the path of the value at a position.
+        """
+        box, large = step.box(), step.box()
+        are_large = map(LARGE.__le__, map(self._size, box))
+        number, *read = step.read(
+            step.filled(box, values, chosen),
+            called(box.__len__),
+            map(LARGE.__le__, map(self._size, box)),
+            without_result(map(large.extend, (compress(box, are_large),))),
+            map(identity, large),
+            map(identity, map(self._base, large)),
+            map(self._shape, large),
+            map(self._kind_of, map(self._dtype, large)),
+            map(self._size, large),
         )
-        number = len(read) // 5
-        if number != len(paths):
+        if number != sum(chosen):
             return  # the container has changed meanwhile
-        for at, path in enumerate(paths):
-            item, base, shape, kind, size = read[at::number]
+        places = list(compress(compress(range(len(chosen)), chosen), read[:number]))
+        for place, at in enumerate(places):
+            item, base, shape, kind, size = read[number + place :: len(places)]
             owner = item if base == _NOTHING else base
             if owner == item or (owner not in self.found and len(self.found) < _MOST):
                 # numpy.bool_ is the class of bool
-                self.found[owner] = path, text_of(shape), name_and_module(kind)[0].rstrip("_"), size
+                self.found[owner] = path_of(at), text_of(shape), name_and_module(kind)[0].rstrip("_"), size
 
     def rows(self) -> "list[str]":
         """Return the arrays as they are sent, the largest first."""

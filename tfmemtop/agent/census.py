@@ -14,6 +14,7 @@ from .collector import MUCH, Collector
 from .datasets import Datasets
 from .messenger import Messenger, encoded
 from .native import address_reader
+from .paths import Found
 from .tensors import BUSY, KIND, Look, Tensors, nothing
 from .variables import NAME, OTHERS_FROM, Entry, Variables
 
@@ -53,7 +54,8 @@ class Census:
         self._messenger = messenger
         self._collector = collector
         self._tensors: Optional[Tensors] = None
-        self._address: Any = None
+        self._asynchronous = False
+        self._address: Any = None  # the C function that returns where a tensor's buffer lies
         self._seen = 0, 0  # variables and data sets that had been made
         self._wanted = self._tensors_wanted = False
         self._moment = USUAL
@@ -68,18 +70,14 @@ class Census:
         """Take what is needed from *module*, TensorFlow's module of variables, which has been imported."""
         self.variables.found(module)
         self._tensors = Tensors(module, self._collector)
-        self._tensors.address = self._address
 
     def executor_made(self, enable_async: Any, *_: Any, **__: Any) -> None:
-        """Note that an executor of operations is being made, asynchronous or not, with further arguments."""
-        if self._tensors is not None:
-            self._tensors.executor_made(enable_async)
+        """Note that an executor is made, which may run the script's operations asynchronously from now on."""
+        self._asynchronous |= bool(enable_async)
 
     def may_locate(self, path: str, checksum: int) -> None:
         """Find where buffers lie, with the library at *path*."""
         self._address = address_reader(path, checksum)
-        if self._tensors is not None:
-            self._tensors.address = self._address
 
     def want(self, tensors: bool, moment: str = USUAL) -> None:
         """Request a census now, of *tensors* too or of variables only."""
@@ -157,13 +155,15 @@ class Census:
         until: Optional[float] = None,
         raised: bool = False,
     ) -> Look:
+        if self._asynchronous:
+            return nothing("asynchronous")
         handles = {one.handle or 0 for one in variables}
         kinds: dict[int, type] = {}
         for one in variables:
             kind: type = type(one.reference())
             if kind is not type(None):
                 kinds[one.item] = kind
-        return tensors.look(handles, kinds, seconds, until, raised)
+        return tensors.look(handles, kinds, seconds, until, raised, self._address)
 
     def _fields(
         self, tensors: Tensors, variables: "list[Entry]", look: Optional[Look], moment: str
@@ -186,27 +186,45 @@ class Census:
             self._messenger.send_encoded("census", cost_us=str(int(cost * 1e6)), **fields)
 
 
+class _Columns:
+    """Variables, the largest first, and then the tensors of a look.
+
+    They are in columns, because one container for each would make the collector due.
+    """
+
+    def __init__(self, variables: "list[Entry]", look: Look) -> None:
+        self.items = [one.item for one in variables] + look.items
+        self.names = [one.name for one in variables] + [look.found.paths.get(item, "") for item in look.items]
+        self.kinds = [one.kind for one in variables] + [KIND] * len(look.items)
+        self.shapes = [one.shape for one in variables] + look.shapes
+        self.dtypes = [one.dtype for one in variables] + look.dtypes
+        self.devices = [one.device for one in variables] + look.devices
+        self.sizes = [one.size or 0 for one in variables] + look.sizes
+        self.addresses = [one.address for one in variables] + look.addresses
+
+    def row(self, at: int) -> str:
+        """Return one of them as it is sent."""
+        fields = f"{encoded(self.names[at][:NAME])}, {encoded(self.kinds[at])}, {self.shapes[at]}"
+        address = f", {self.addresses[at]}" if self.addresses[at] else ""
+        return f"[{fields}, {encoded(self.dtypes[at])}, {encoded(self.devices[at])}, {self.sizes[at]}{address}]"
+
+
 def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, str]") -> "dict[str, str]":
     """Return the event's fields: bytes by device and kind, the largest variables and tensors, and *more*."""
+    found = _Columns(variables, look or nothing())
     kinds: dict[str, dict[str, int]] = {}
-    for one in variables:
-        _add(kinds, one.device, one.kind, one.size or 0)
-    sizes = [one.size or 0 for one in variables]
-    if look is not None:
-        for device, size in zip(look.devices, look.sizes):
-            _add(kinds, device, KIND, size)
-        sizes += look.sizes
+    for device, kind, size in zip(found.devices, found.kinds, found.sizes):
+        of_device = kinds.setdefault(device, {})
+        of_device[kind] = of_device.get(kind, 0) + size
     number = len(variables)
-    largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:SENT]
+    largest = sorted(range(len(found.sizes)), key=lambda at: -found.sizes[at])[:SENT]
     first = sum(at < number for at in largest)  # of the variables, the first that is not among the largest
-    tensors = look or nothing()
-    rows = [_row(variables[at]) if at < number else _tensor_row(tensors, at - number) for at in largest]
-    others = [_row(one) for one in variables[first:][:OTHERS_SENT] if (one.size or 0) >= OTHERS_FROM]
-    fields = {"kinds": encoded(kinds), "largest": _list(rows), **more}
+    others = [found.row(at) for at in range(first, number)[:OTHERS_SENT] if found.sizes[at] >= OTHERS_FROM]
+    fields = {"kinds": encoded(kinds), "largest": _list([found.row(at) for at in largest]), **more}
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
         fields["hidden"], fields["frozen"] = encoded(look.hidden), encoded(look.left_out)
-        fields["alike"] = _list(_alike(look, variables if look.possible else []))
+        fields["alike"] = _list(_alike(found, look.found) if look.possible else [])
     fields["others"] = _list(_within(others, fields))
     return fields
 
@@ -221,84 +239,49 @@ def _within(rows: "list[str]", fields: "dict[str, str]") -> "list[str]":
     return rows
 
 
-def _add(kinds: "dict[str, dict[str, int]]", device: str, kind: str, size: int) -> None:
-    of_device = kinds.setdefault(device, {})
-    of_device[kind] = of_device.get(kind, 0) + size
-
-
-def _tensor_row(look: Look, at: int) -> str:
-    path = look.found.paths.get(look.items[at], "")
-    return _encoded(path, KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at], look.addresses[at])
-
-
-def _row(one: Entry) -> str:
-    return _encoded(one.name, one.kind, one.shape, one.dtype, one.device, one.size or 0, one.address)
-
-
-def _encoded(name: str, kind: str, shape: str, dtype: str, device: str, size: int, address: int) -> str:
-    place = f"{encoded(device)}, {size}, {address}" if address else f"{encoded(device)}, {size}"
-    return f"[{encoded(name[:NAME])}, {encoded(kind)}, {shape}, {encoded(dtype)}, {place}]"
-
-
 def _list(rows: "list[str]") -> str:
     return f"[{', '.join(rows)}]"
 
 
-def _alike(look: Look, variables: "list[Entry]") -> "list[str]":
-    """Return the largest groups of tensors and variables that are held alike.
+def _alike(columns: _Columns, found: Found) -> "list[str]":
+    """Return the largest groups of variables and tensors that are held alike, as they are sent.
 
-    Those to which no path is known are grouped by shape. A tensor that no other is like is no group. The groups are in
-    columns, because one container for each would make the collector due.
+    Those to which no path is known are grouped by shape. A tensor that no other is like is no group.
     """
     members: dict[str, int] = {}  # by what they have in common: the first of them
     counts: dict[int, int] = {}
     sizes: dict[int, int] = {}
-    items: dict[int, int] = {}
+    outer: dict[int, int] = {}  # the items of the outermost container that hold them
     seen: set[str] = set()
     mixed: set[int] = set()
-    groups: list[int] = []  # of each tensor: the first of its group
-    number = len(look.items)
-
-    def facts(at: int) -> "tuple[int, str, str, str, str, int]":
-        if at < number:
-            return look.items[at], KIND, look.shapes[at], look.dtypes[at], look.devices[at], look.sizes[at]
-        one = variables[at - number]
-        return one.item, one.kind, one.shape, one.dtype, one.device, one.size or 0
-
-    for at in range(number + len(variables)):
-        identity, kind, shape, dtype, device, size = facts(at)
-        holder = look.found.groups.get(identity, "")
-        first = members.setdefault(f"{device} {kind} {holder or dtype + shape}", at)
-        if at < number:
-            groups.append(first)
+    groups: list[int] = []  # of each: the first of its group
+    shapes, dtypes, devices, kinds = columns.shapes, columns.dtypes, columns.devices, columns.kinds
+    for at, item in enumerate(columns.items):
+        alike = found.groups.get(item) or dtypes[at] + shapes[at]
+        first = members.setdefault(f"{devices[at]} {kinds[at]} {alike}", at)
+        groups.append(first)
         counts[first] = counts.get(first, 0) + 1
-        sizes[first] = sizes.get(first, 0) + size
-        item = f"{first} {look.found.items.get(identity)}"
-        if identity in look.found.items and item not in seen:
-            seen.add(item)
-            items[first] = items.get(first, 0) + 1
-        if facts(first)[2:4] != (shape, dtype):
+        sizes[first] = sizes.get(first, 0) + columns.sizes[at]
+        holding = f"{first} {found.items.get(item)}"
+        if item in found.items and holding not in seen:
+            seen.add(holding)
+            outer[first] = outer.get(first, 0) + 1
+        if (shapes[first], dtypes[first]) != (shapes[at], dtypes[at]):
             mixed.add(first)
     rows, left = [], 2 * ADDRESSES_SENT
     for first in sorted(counts, key=lambda at: -sizes[at]):
-        identity, kind, shape, dtype, device, _ = facts(first)
-        holder = look.found.groups.get(identity, "")
-        if counts[first] > 1 or (holder and kind != KIND):
-            addresses = _addresses(look, groups, first, min(left, ADDRESSES_SENT))
-            left -= len(addresses)
-            figures = f"{counts[first]}, {'null' if first in mixed else shape}, {encoded(dtype)}"
-            ending = f"{encoded(device)}, {sizes[first]}, {encoded(kind)}, {items.get(first, 0)}{_packed(addresses)}"
-            rows.append(f"[{encoded(holder[:NAME])}, {figures}, {ending}]")
+        holder = found.groups.get(columns.items[first], "")
+        if counts[first] > 1 or (holder and kinds[first] != KIND):
+            of_group = [at for at, group in enumerate(groups) if group == first and kinds[at] == KIND]
+            of_group.sort(key=lambda at: -columns.sizes[at])
+            known = [columns.addresses[at] for at in of_group if columns.addresses[at]][: min(left, ADDRESSES_SENT)]
+            left -= len(known)
+            figures = f"{counts[first]}, {'null' if first in mixed else shapes[first]}, {encoded(dtypes[first])}"
+            ending = f"{encoded(devices[first])}, {sizes[first]}, {encoded(kinds[first])}, {outer.get(first, 0)}"
+            rows.append(f"[{encoded(holder[:NAME])}, {figures}, {ending}{_packed(known)}]")
         if len(rows) == GROUPS_SENT:
             break
     return rows
-
-
-def _addresses(look: Look, groups: "list[int]", first: int, most: int) -> "list[int]":
-    """Return the known addresses of the tensors in the group of *first*, those of the largest first."""
-    of_group = [at for at, group in enumerate(groups) if group == first and look.addresses[at]]
-    of_group.sort(key=lambda at: -look.sizes[at])
-    return [look.addresses[at] for at in of_group[:most]]
 
 
 def _packed(addresses: "list[int]") -> str:

@@ -5,7 +5,7 @@ They are kept in columns, because one container for each would make the collecto
 
 from typing import TYPE_CHECKING, Any
 
-from .objects import Step, attribute, globals_of, referents
+from .objects import Step, attribute, globals_of
 from .views import CLOSURE, View
 
 if TYPE_CHECKING:
@@ -74,5 +74,5 @@ class Nodes:
 
 def _at(step: Step, view: View, found: "Iterator[Any]") -> "Iterator[Any]":
     if view.hidden:
-        return referents(step, found)
+        return step.referents(found)
     return attribute(view.attribute, found) if view.attribute else found

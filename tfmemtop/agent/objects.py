@@ -61,7 +61,7 @@ _PLAIN = {identity(kind) for kind in (str, int, float, bool, bytes, type(None))}
 class Step:
     """One step. Its parts are made first, and :meth:`read` runs them.
 
-    Both raise :class:`NoRoom` if the collector might run meanwhile.
+    Both raise :class:`NoRoom` if the collector might run meanwhile. ``found`` yields the object that the step reads.
     """
 
     def __init__(self, collector: Collector) -> None:
@@ -69,6 +69,7 @@ class Step:
             raise NoRoom
         self._collector = collector
         self._boxes: list[list[Any]] = []
+        self.found: Iterator[Any] = iter(())
 
     def box(self) -> "list[Any]":
         """Return a list for objects of the script's, which is cleared when the step ends."""
@@ -147,6 +148,86 @@ class Step:
         """
         return filter(None, starmap(_AUDIT, ((b"", b"!"),) if self._collector.needed else ()))
 
+    def referents(self, found: "Iterator[Any]") -> "Iterator[Any]":
+        """Yield a list of what the object that is *found* holds, for an object of C that shows that in no other way.
+
+        Not where an audit hook would hear it amid the step.
+        """
+        return chain(self.unheard(), map(gc.get_referents, found))
+
+    def frames(self, thread: int) -> "tuple[list[int], list[str]]":
+        """Return identity and description of the frames of *thread*, as in :meth:`frames_into`, the outermost first.
+
+        A frame's own attributes would raise audit events. So it is known by its ``repr``.
+        """
+        box = self.box()
+        read = self.read(self.frames_into(box, thread), map(identity, box), map(repr, box))[::-1]
+        return read[len(read) // 2 :], read[: len(read) // 2]
+
+    def threads(self) -> "list[int]":
+        """Return Python's threads by number."""
+        return self.read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
+
+    def single(self) -> "Optional[tuple[int, type]]":
+        """Return identity and class of the object; ``None`` if there is none."""
+        box = self.box()
+        read = self.read(without_result(map(box.append, self.found)), map(identity, box), map(type, box))
+        return (read[0], read[1]) if len(read) == 2 else None
+
+    def plain(self, fact: "Callable[[Any], Any]") -> Any:
+        """Return what the C function *fact* returns for the object, if it is a plain value; else ``...``."""
+        box = self.box()
+        read = self.read(without_result(map(box.append, map(fact, self.found))), compress(box, _are_plain(box)))
+        return read[0] if read else ...
+
+    def values(self, container: "Container", most: int) -> "Values":
+        """Return what the container holds, *most* values at most; nothing if it is not there."""
+        box = self.box()
+
+        def each(view: View) -> "Iterator[Any]":
+            return islice(chain.from_iterable(map(view, box)), most)
+
+        parts: list[Iterator[Any]] = [
+            map(container.length, box),
+            map(identity, each(container.values)),
+            map(type, each(container.values)),
+        ]
+        keys = container.keys
+        if keys is not None:
+            # The flag of each key, then the plain ones.
+            parts += [_are_plain(each(keys)), compress(each(keys), _are_plain(each(keys)))]
+        read = self.read(without_result(map(box.append, self.found)), *parts)
+        if not read:
+            return Values(0, [], [], [])
+        number = min(read[0], most)
+        texts = [] if keys is None else _with_gaps(read[1 + 2 * number :], number)
+        return Values(read[0], read[1 : 1 + number], read[1 + number :][:number], texts)
+
+    def lengths(self, container: "Container", name: str, inner: "Container") -> "list[int]":
+        """Return how many values each of the *inner* containers has, as in :func:`flat`."""
+        inside = chain.from_iterable(map(container.values, self.found))
+        return self.read(map(inner.length, attribute(name, inside) if name else inside))
+
+    def identities(self, values: Flat) -> "list[int]":
+        """Return the identities of all *values* of the container."""
+        return self.read(map(identity, values(self.found)))
+
+    def facts(self, values: Flat, chosen: bytearray, fact: "Callable[[Any], Any]") -> "Iterator[tuple[int, Any]]":
+        """Return the identities of the *chosen* of these *values*, each with what the C function *fact* returns."""
+        box = self.box()
+        read = self.read(self.filled(box, values, chosen), map(identity, box), map(fact, box))
+        return zip(read[: len(read) // 2], read[len(read) // 2 :])
+
+    def plain_keys(self, keys: Flat, chosen: bytearray) -> "list[Any]":
+        """Return the *chosen* of these *keys*, with ``...`` for what is not plain."""
+        box = self.box()
+        read = self.read(self.filled(box, keys, chosen), _are_plain(box), compress(box, _are_plain(box)))
+        return _with_gaps(read, sum(chosen))
+
+    def filled(self, box: "list[Any]", values: Flat, chosen: bytearray) -> "Iterator[Any]":
+        """Fill the *box* with the *chosen* of these *values* of the container, and yield nothing."""
+        return without_result(map(box.extend, (compress(values(self.found), chosen),)))
+
 
 def without_result(part: "Iterator[Any]") -> "Iterator[Any]":
     """Read *part*, whose values are all ``None``, and yield nothing."""
@@ -210,46 +291,9 @@ def attribute(name: str, found: "Iterator[Any]") -> "Iterator[Any]":
     return map(object.__getattribute__, found, repeat(name))
 
 
-def referents(step: Step, found: "Iterator[Any]") -> "Iterator[Any]":
-    """Yield a list of what the object that is *found* holds, for an object of C that shows that in no other way.
-
-    Not where an audit hook would hear it amid the step: see :meth:`Step.unheard`.
-    """
-    return chain(step.unheard(), map(gc.get_referents, found))
-
-
 def globals_of(module: str) -> "Iterator[Any]":
     """Yield the dict of the global variables of a *module* that is imported."""
     return attribute("__dict__", filter(None, map(dict.get, iter((sys.modules,)), repeat(module))))
-
-
-def frames(step: Step, thread: int) -> "tuple[list[int], list[str]]":
-    """Return identity and description of the frames of *thread*, as in :meth:`Step.frames_into`, the outermost first.
-
-    A frame's own attributes would raise audit events. So it is known by its ``repr``.
-    """
-    box = step.box()
-    read = step.read(step.frames_into(box, thread), map(identity, box), map(repr, box))[::-1]
-    return read[len(read) // 2 :], read[: len(read) // 2]
-
-
-def threads(step: Step) -> "list[int]":
-    """Return Python's threads by number."""
-    return step.read(chain.from_iterable(map(dict.keys, called(sys._current_frames))))
-
-
-def single(step: Step, found: "Iterator[Any]") -> "Optional[tuple[int, type]]":
-    """Return identity and class of the one object that is *found*; ``None`` if there is none."""
-    box = step.box()
-    read = step.read(without_result(map(box.append, found)), map(identity, box), map(type, box))
-    return (read[0], read[1]) if len(read) == 2 else None
-
-
-def plain(step: Step, found: "Iterator[Any]") -> Any:
-    """Return the object that is *found*, if it is a plain value; else ``...``."""
-    box = step.box()
-    read = step.read(without_result(map(box.append, found)), compress(box, _are_plain(box)))
-    return read[0] if read else ...
 
 
 class Values(NamedTuple):
@@ -263,29 +307,6 @@ class Values(NamedTuple):
     items: "list[int]"
     kinds: "list[type]"
     keys: "list[Any]"
-
-
-def values(step: Step, found: "Iterator[Any]", container: Container, most: int) -> Values:
-    """Return what the container that is *found* holds, *most* values at most; nothing if it is not there."""
-    box = step.box()
-
-    def each(view: "Callable[[Any], Any]") -> "Iterator[Any]":
-        return islice(chain.from_iterable(map(view, box)), most)
-
-    parts: list[Iterator[Any]] = [
-        map(container.length, box),
-        map(identity, each(container.values)),
-        map(type, each(container.values)),
-    ]
-    if container.keys is not None:
-        # The flag of each key, then the plain ones.
-        parts += [_are_plain(each(container.keys)), compress(each(container.keys), _are_plain(each(container.keys)))]
-    read = step.read(without_result(map(box.append, found)), *parts)
-    if not read:
-        return Values(0, [], [], [])
-    number = min(read[0], most)
-    keys = _with_gaps(read[1 + 2 * number :], number) if container.keys is not None else []
-    return Values(read[0], read[1 : 1 + number], read[1 + number :][:number], keys)
 
 
 def flat(view: "View", name: str = "", inner: "Optional[View]" = None) -> Flat:
@@ -303,35 +324,6 @@ def flat(view: "View", name: str = "", inner: "Optional[View]" = None) -> Flat:
         return chain.from_iterable(map(inner, held))  # type: ignore[arg-type]
 
     return outer if inner is None else inside
-
-
-def lengths(step: Step, found: "Iterator[Any]", container: Container, name: str, inner: Container) -> "list[int]":
-    """Return how many values each of the *inner* containers has, as in :func:`flat`."""
-    inside = chain.from_iterable(map(container.values, found))
-    return step.read(map(inner.length, attribute(name, inside) if name else inside))
-
-
-def identities(step: Step, found: "Iterator[Any]", values: "Flat") -> "list[int]":
-    """Return the identities of all *values* of the container that is *found*."""
-    return step.read(map(identity, values(found)))
-
-
-def facts(
-    step: Step, found: "Iterator[Any]", values: Flat, chosen: bytearray, fact: "Callable[[Any], Any]"
-) -> "Iterator[tuple[int, Any]]":
-    """Return the identities of the *chosen* of these *values*, each with what the C function *fact* returns for it."""
-    box = step.box()
-    filled = without_result(map(box.extend, (compress(values(found), chosen),)))
-    read = step.read(filled, map(identity, box), map(fact, box))
-    return zip(read[: len(read) // 2], read[len(read) // 2 :])
-
-
-def plain_keys(step: Step, found: "Iterator[Any]", keys: Flat, chosen: bytearray) -> "list[Any]":
-    """Return the *chosen* of these *keys*, with ``...`` for what is not plain."""
-    box = step.box()
-    filled = without_result(map(box.extend, (compress(keys(found), chosen),)))
-    read = step.read(filled, _are_plain(box), compress(box, _are_plain(box)))
-    return _with_gaps(read, sum(chosen))
 
 
 def _with_gaps(read: "list[Any]", number: int) -> "list[Any]":

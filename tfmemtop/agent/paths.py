@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
-from .objects import TUPLE, identity
+from .objects import TUPLE
 from .views import derives
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class _Groups:
         """*ends* are the nodes of all tensors and variables that were found."""
         self._nodes = nodes
         self._owner = owner
-        self._owners: dict[int, bool] = {}  # by the identity of a class
         self._held: dict[int, int] = {}  # by node: from how many positions paths go on
         seen: set[int] = set()
         for end in ends:
@@ -92,11 +91,7 @@ class _Groups:
 
     def is_owner(self, node: int) -> bool:
         """Return whether *node* holds variables, or is one."""
-        kind = self._nodes.kinds[node]
-        found = self._owners.get(identity(kind))
-        if found is None:
-            found = self._owners[identity(kind)] = derives(kind, self._owner)
-        return found
+        return derives(self._nodes.kinds[node], self._owner)
 
 
 def _any(text: str) -> str:

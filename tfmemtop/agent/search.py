@@ -16,32 +16,10 @@ from itertools import accumulate, islice
 from typing import Any, Callable, Optional
 
 from . import real_threads
-from .arrays import LARGE, Arrays
+from .arrays import Arrays
 from .collector import MUCH, ROOM, Collector, NoRoom
 from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
-from .objects import (
-    GONE,
-    HEARD,
-    LOCALS,
-    RAISED,
-    TUPLE,
-    WAITING,
-    Flat,
-    Step,
-    Values,
-    facts,
-    flat,
-    frames,
-    identities,
-    identity,
-    lengths,
-    plain,
-    plain_keys,
-    single,
-    text_of,
-    threads,
-    values,
-)
+from .objects import GONE, HEARD, LOCALS, RAISED, TUPLE, WAITING, Flat, Step, Values, flat, identity, text_of
 from .paths import Found, container_of, write
 from .views import (
     ATTRIBUTES,
@@ -194,13 +172,13 @@ class Search:
         self._look_into(self._nodes.add(-1, view, 0, 0, dict, "" if main else name, 0), view, True)
 
     def _look_into_threads(self) -> None:
-        others = [each for each in threads(Step(self._collector)) if each != real_threads.get_ident()]
+        others = [each for each in Step(self._collector).threads() if each != real_threads.get_ident()]
         others.sort(key=lambda each: each != real_threads.main)
         for thread in others[:_THREADS]:
             self._look_into_frames(thread, FRAME_LOCALS)
 
     def _look_into_frames(self, thread: int, view: View) -> None:
-        items, texts = frames(Step(self._collector), thread)
+        items, texts = Step(self._collector).frames(thread)
         for height in range(min(len(items), _FRAMES)):
             # <frame at 0x7f31, file '/home/ada/train.py', line 3, code train>
             place, _, code = texts[height].rpartition(", code ")
@@ -216,7 +194,7 @@ class Search:
                 self._go_on(_SOON)  # what an outer function holds is handed to inner ones under other names
 
     def _look_into_tasks(self) -> None:
-        for item, text in zip(*frames(Step(self._collector), WAITING)):
+        for item, text in zip(*Step(self._collector).frames(WAITING)):
             # <coroutine object Server.answer at 0x7f31>
             name = text.partition(" object ")[2].rpartition(" at ")[0]
             node = self._nodes.add(-1, ITERATED, 0, item, object, f"{name}.<locals>", 0)
@@ -235,15 +213,13 @@ class Search:
         """Read what *node* holds in *view*: note what is wanted there, and have the rest searched later."""
         container = view.container
         if container is None:
-            step = Step(self._collector)
-            one = single(step, self._nodes.held(step, node, view))
+            one = self._held(node, view).single()
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
                 self._meet(node, view, -1, *one, "" if view in (WRAPPED, STORED) else f".{view.attribute}", 0)
             return
         if view is CLASS_ATTRIBUTES and self._is_librarys_class(node):
             return
-        step = Step(self._collector)
-        read = values(step, self._nodes.held(step, node, view), container, _AT_FIRST)
+        read = self._held(node, view).values(container, _AT_FIRST)
         number = read.number
         if number > (_MOST if container.keys is None else _MOST_KEYS):
             return
@@ -251,8 +227,7 @@ class Search:
             self._waiting[_LATE].append(node)
             return
         if number > _AT_FIRST:
-            step = Step(self._collector)
-            read = values(step, self._nodes.held(step, node, view), container, number)
+            read = self._held(node, view).values(container, number)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
         if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
@@ -261,7 +236,7 @@ class Search:
         fields = self._fields(self._nodes.kinds[node], view)
         there = self._wanted_among(node, view, read.items, flat(container.values))
         if identity(self._arrays.kind) in kinds:
-            self._note_arrays(node, view, read, fields)
+            self._note_arrays(node, view, flat(container.values), read, fields)
         holding = {each for each, kind in kinds.items() if self._may_hold(kind)}
         if holding:
             kind_of = enumerate(map(identity, read.kinds))
@@ -272,22 +247,21 @@ class Search:
                 text, mark = container_of(text), 0
             self._meet(node, view, at, read.items[at], read.kinds[at], text, mark)
 
-    def _note_arrays(self, node: int, view: View, read: Values, fields: "tuple[str, ...]") -> None:
-        """Note the large arrays of NumPy's that *node* holds in *view*, which has the values *read*."""
-        container, kind = view.container, self._arrays.kind
-        if container is None:
-            return
-        chosen = bytearray(each is kind for each in read.kinds)
+    def _held(self, node: int, view: View) -> Step:
+        """Return a step to what *node* has at *view*."""
         step = Step(self._collector)
-        sizes = iter(self._arrays.sizes(step, self._nodes.held(step, node, view), flat(container.values), chosen))
-        for at, is_array in enumerate(chosen):
-            chosen[at] = is_array and next(sizes, 0) >= LARGE
-        if any(chosen):
+        step.found = self._nodes.held(step, node, view)
+        return step
+
+    def _note_arrays(self, node: int, view: View, values: Flat, read: Values, fields: "tuple[str, ...]") -> None:
+        """Note the large arrays of NumPy's among the *values* of *node* in *view*, which were *read*."""
+
+        def path_of(at: int) -> str:
             line = "".join(self._nodes.texts[each] for each in self._nodes.line(node))
-            keys = read.keys or range(len(chosen))
-            paths = [line + _piece(view, keys[at], fields)[0] for at, is_large in enumerate(chosen) if is_large]
-            step = Step(self._collector)
-            self._arrays.note(step, self._nodes.held(step, node, view), flat(container.values), chosen, paths)
+            return line + _piece(view, read.keys[at] if read.keys else at, fields)[0]
+
+        kind = self._arrays.kind
+        self._arrays.note(self._held(node, view), values, bytearray(each is kind for each in read.kinds), path_of)
 
     def _wanted_among(self, node: int, view: View, items: "list[int]", values: Flat) -> "list[int]":
         """Return the positions of what is wanted among *items*, the identities of *values* in *view*.
@@ -303,8 +277,7 @@ class Search:
             chosen = bytearray(len(items))
             for at in wanted[first : first + _HELD]:
                 chosen[at] = True
-            step = Step(self._collector)
-            read = facts(step, self._nodes.held(step, node, view), values, chosen, self._shape)
+            read = self._held(node, view).facts(values, chosen, self._shape)
             self._shapes.update((item, text_of(shape)) for item, shape in read if item in self._wanted)
         return sorted((*variables, *(at for at in wanted if items[at] in self._shapes)))
 
@@ -320,20 +293,16 @@ class Search:
         outer, container = view.container, within.container
         if outer is None or container is None or (within.attribute and number > _INSTANCES):
             return False
-        step = Step(self._collector)
-        numbers = lengths(step, self._nodes.held(step, node, view), outer, within.attribute, container)
+        numbers = self._held(node, view).lengths(outer, within.attribute, container)
         if sum(numbers) > _MOST:
             return False
-        step = Step(self._collector)
         values_of_each = flat(outer.values, within.attribute, container.values)
-        items = identities(step, self._nodes.held(step, node, view), values_of_each)
+        items = self._held(node, view).identities(values_of_each)
         there = self._wanted_among(node, view, items, values_of_each)
         keys: list[Any] = []
         if container.keys is not None and there:
-            step, sought = Step(self._collector), set(there)
-            of_each = flat(outer.values, within.attribute, container.keys)
-            chosen = bytearray(at in sought for at in range(len(items)))
-            keys = plain_keys(step, self._nodes.held(step, node, view), of_each, chosen)[::-1]
+            sought, of_each = set(there), flat(outer.values, within.attribute, container.keys)
+            keys = self._held(node, view).plain_keys(of_each, bytearray(at in sought for at in range(len(items))))[::-1]
         ends = list(accumulate(numbers))
         fields = self._fields(kind, within)
         position = 0
@@ -369,8 +338,7 @@ class Search:
         self._waiting[_LAST if last else _LATE if late else _SOON].append(node)
 
     def _is_librarys_class(self, node: int) -> bool:
-        step = Step(self._collector)
-        return self._classes.is_librarys(plain(step, map(module_of, self._nodes.found(step, node))))
+        return self._classes.is_librarys(self._held(node, View("")).plain(module_of))
 
     def _fields(self, kind: type, view: View) -> "tuple[str, ...]":
         """Return the names of a named tuple's items; none for any other container."""

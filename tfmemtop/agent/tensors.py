@@ -75,15 +75,8 @@ class Tensors:
         self._dtype: Any = module.dtypes.as_dtype
         self._owner: Any = module.trackable.Trackable
         self._collector = collector
-        self._asynchronous = False
-        self.address: Any = None
-        """The C function that returns where a tensor's buffer lies; ``None`` while there is none."""
         # Objects that were frozen before there was a tensor; Python 3.12 itself freezes some.
         self._frozen = gc.get_freeze_count()
-
-    def executor_made(self, enable_async: Any) -> None:
-        """Note that the script makes an executor, which may run its operations asynchronously from now on."""
-        self._asynchronous |= bool(enable_async)
 
     def look(
         self,
@@ -92,21 +85,23 @@ class Tensors:
         seconds: float,
         until: Optional[float],
         raised: bool,
+        address: Any,
     ) -> Look:
         """Find all tensors that are alive, and the paths by which Python holds them, those found in about *seconds*.
 
         *handles* are the identities of tensors that must be among them. The paths of *variables*, which are classes by
         identity, are found too. *until* is when the look must be over, ``None`` if the script goes on meanwhile.
-        *raised* is whether an exception has ended it.
+        *raised* is whether an exception has ended it. *address* is the C function that returns where a tensor's buffer
+        lies, ``None`` while there is none.
         """
         context = self._context._context
         if context is None:
             return nothing()
         if getattr(context, "_server_def", None) is not None:
             return nothing("remote")
-        if self._asynchronous or getattr(context, "_default_is_async", False):
+        if getattr(context, "_default_is_async", False):
             return nothing("asynchronous")
-        columns = self._columns(until or time.monotonic() + _PATIENCE_S)
+        columns = self._columns(until or time.monotonic() + _PATIENCE_S, address)
         if columns is None:
             return nothing(BUSY)
         items, devices, packed, enums, addresses, recording = columns
@@ -144,7 +139,7 @@ class Tensors:
         search = Search(set(), self._class, {}, self._owner, self._collector, 1.0, None, self._shape)
         return search.arrays_of_globals()
 
-    def _columns(self, until: float) -> "Optional[list[list[Any]]]":
+    def _columns(self, until: float, address: Any) -> "Optional[list[list[Any]]]":
         """Return identity, device, whether packed, type and address of all tensors, and whether each tape records.
 
         Each is a column.
@@ -158,7 +153,7 @@ class Tensors:
         while self._collector.wait(MUCH + ROOM, until):
             read: list[Any] = []
             try:
-                self._read(read, unfinished)
+                self._read(read, unfinished, address)
             except NoRoom:
                 continue
             except ValueError:
@@ -169,7 +164,7 @@ class Tensors:
             return [*(read[1 + column * number :][:number] for column in range(5)), read[1 + 5 * number :]]
         return None
 
-    def _read(self, read: "list[Any]", unfinished: "set[int]") -> None:
+    def _read(self, read: "list[Any]", unfinished: "set[int]", address: Any) -> None:
         """Append the number of tensors to *read*, then one column after the other."""
         step = Step(self._collector)
         all_tensors, tensors, tapes = step.box(), step.box(), step.box()
@@ -183,15 +178,9 @@ class Tensors:
             map(self._device, tensors),
             map(self._packed, tensors),
             map(self._enum, tensors),
-            *self._addresses(tensors),
+            *_addresses(tensors, address),
             map(operator.or_, self._flags(tapes, "_recording"), self._flags(tapes, "_persistent")),
         )
-
-    def _addresses(self, tensors: "list[Any]") -> "list[Iterator[Any]]":
-        """Return the parts that yield the address of each of the *tensors*; false where it is not read."""
-        located = 0 if self.address is None else _LOCATED
-        rest = map(operator.is_, islice(tensors, located, None), repeat(None))
-        return [map(self.address, islice(tensors, located)), rest] if located else [rest]
 
     def _flags(self, tapes: "list[Any]", name: str) -> "Iterator[bool]":
         """Yield an attribute of the *tapes* that is true or false."""
@@ -233,6 +222,13 @@ class Tensors:
                     shapes[identity(tensor)] = text_of(self._shape(tensor))
                 tensor = None
         return len(items)
+
+
+def _addresses(tensors: "list[Any]", address: Any) -> "list[Iterator[Any]]":
+    """Return the parts that yield the *address* of each of the *tensors*; false where it is not read."""
+    located = 0 if address is None else _LOCATED
+    rest = map(operator.is_, islice(tensors, located, None), repeat(None))
+    return [map(address, islice(tensors, located)), rest] if located else [rest]
 
 
 def _class_of_tapes() -> Any:
