@@ -46,7 +46,7 @@ SENT: dict[tuple[str, int], type[Enum]] = {
 
 ELSEWHERE = {
     *("async", "not_bfc"),  # of Mapless, sent when an allocator turns out to have no map
-    "profiler_server",  # of Windowless, a default
+    *("profiler_server", "no_folder"),  # of Windowless, defaults
     "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
     *("busy", "frozen", "audited"),  # of Unseen, beside what was found

@@ -72,7 +72,7 @@ def test_growth_refused_where_a_limit_is() -> None:
 
 def test_growth_for_no_device_and_any_other_refusal() -> None:
     call = events.Call.SET_MEMORY_GROWTH
-    nothing = s.requested(1.5, call, None, growth=True, other=["True"], error="ValueError: Unrecognized device: True")
+    nothing = s.requested(1.5, call, None, growth=True, error="ValueError: Unrecognized device: True")
     finding = found(begin(), nothing)
     assert CallRefused in finding
     other = asked_visible("GPU:7", of=None, error="ValueError: what?")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _CODE = 120  # characters
 
-_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0], *sys.stdlib_module_names}
+_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0], *getattr(sys, "stdlib_module_names", ())}
 _SHELLS, _SHELL = "IPython.core.interactiveshell", "InteractiveShell"
 
 

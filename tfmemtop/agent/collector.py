@@ -8,7 +8,7 @@ containers only while there is room for them.
 import gc
 import sys
 from _operator import itemgetter
-from itertools import chain, repeat, starmap
+from itertools import chain, repeat
 from time import monotonic
 from typing import Any
 
@@ -103,7 +103,7 @@ class Collector:
             lock.acquire(True, seconds)
             return
         waited = map(lock.acquire, repeat(True), chain((seconds,), repeat(_PAUSE_S, _TURNS)))
-        settled = map(threshold.__ge__, map(itemgetter(0), starmap(gc.get_count, repeat(()))))
+        settled = map(threshold.__ge__, map(itemgetter(0), iter(gc.get_count, None)))
         room = map(self._reserve.__delitem__, (slice(-_RESERVE // 4, None),))
         any(chain(map(itemgetter(1), zip(waited, settled)), room))
 

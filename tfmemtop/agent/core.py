@@ -10,7 +10,7 @@ from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
 from .framework_readers import READERS, Reader
-from .messenger import Messenger, TensorFlow
+from .messenger import Messenger
 from .parts import Parts
 from .patches import Patches
 from .sampler import Sampler
@@ -69,11 +69,11 @@ class Agent:
         """
         self.messenger = Messenger(path, from_signal_handler, self._start_over)
         self._context: Optional[ModuleType] = None  # tensorflow.python.eager.context, once it is there
-        self._interval = 0.1
+        self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", 0.1))
         self._parts = Parts.of(self.messenger)
         self._sampler: Optional[Sampler] = None
-        self._folder: Optional[str] = None  # the session's folder, for large data
-        self._in_place = True  # whether pools may be read in place
+        self._folder = variable("TFMEMTOP_DATA")  # the session's folder, for large data
+        self._in_place = variable("TFMEMTOP_NO_PROBE") is None  # whether pools may be read in place
         self._sessions = False  # whether there has been a TF1-style session
         self._inherited = False
         patches = self._patches = Patches(self._parts, self._initialised, self._session_made)
@@ -118,9 +118,9 @@ class Agent:
 
     def _greet(self, context: "ModuleType") -> None:
         self._context = context
-        self.messenger.found(TensorFlow.of(context))
+        self.messenger.tensorflow = context.pywrap_tf_session.get_version()
+        self.messenger.hello()
         guarded = self.messenger.guarded
-        self._read_environment()
         holders_interval = max(0.0, self._number("TFMEMTOP_HOLDERS_INTERVAL", 60.0))
         settings = guarded("environment:TFMEMTOP_SETTINGS", parse_settings, variable("TFMEMTOP_SETTINGS") or "{}")
         self._patches.settings = settings or self._patches.settings
@@ -130,7 +130,6 @@ class Agent:
 
     def _arrival_of(self, reader: Reader) -> "Callable[[ModuleType], None]":
         def arrived(module: "ModuleType") -> None:
-            self._read_environment()
             self._parts.frameworks.found(reader, module, lambda: self.messenger.guarded("watch", self._sample))
             self.import_watch.at_each = self._sample_frameworks
 
@@ -141,12 +140,6 @@ class Agent:
         if self._parts.frameworks.begin():
             self.import_watch.at_each = None
             self._sample()
-
-    def _read_environment(self) -> None:
-        """Read what the sampler is made with."""
-        self._interval = max(0.01, self._number("TFMEMTOP_INTERVAL", self._interval))
-        self._folder = variable("TFMEMTOP_DATA")
-        self._in_place = variable("TFMEMTOP_NO_PROBE") is None
 
     def _number(self, name: str, otherwise: float) -> float:
         number: Optional[float] = self.messenger.guarded(f"environment:{name}", float, variable(name) or otherwise)

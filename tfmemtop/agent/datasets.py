@@ -6,11 +6,9 @@ kept.
 
 import _operator as operator
 from _weakref import ref
-from itertools import repeat
 from typing import Any, NamedTuple, Optional
 
 from .messenger import encoded
-from .objects import identity
 from .views import name_and_module
 
 SENT = 20
@@ -22,15 +20,12 @@ _KINDS = {
     "_ParallelBatchDataset": "batch",
 }
 _GENERATOR = "_GeneratorDataset"
-_PRUNE = 256
 _NO_SIZE = {"string", "resource", "variant"}
-_alive: Any = ref.__call__
 
 
 class _Buffer(NamedTuple):
     """A data set: the most elements that it keeps, and the bytes of each; ``None`` where that is not known."""
 
-    reference: Any
     kind: str
     elements: Optional[int]
     each: Optional[int]
@@ -40,8 +35,7 @@ class Datasets:
     """The data sets that keep elements and are alive."""
 
     def __init__(self) -> None:
-        self._buffers: dict[int, _Buffer] = {}  # by identity
-        self._prune_at = _PRUNE
+        self._buffers: dict[Any, _Buffer] = {}  # by weak reference; each goes with its data set
         self._generators = 0  # data sets that were made of Python generators
         self.made = 0
 
@@ -60,11 +54,8 @@ class Datasets:
             return  # in a file
         size = given.get("size", given.get("buffer_size", given.get("batch_size")))
         elements = _number(size) if kind != "cache" else None
-        self._buffers[identity(dataset)] = _Buffer(ref(dataset), kind, elements, self._each(given["input_dataset"]))
-        if len(self._buffers) >= self._prune_at:
-            alive = [(item, each) for item, each in self._buffers.items() if each.reference() is not None]
-            self._buffers = dict(alive)
-            self._prune_at = max(_PRUNE, 2 * len(alive))
+        each = self._each(given["input_dataset"])
+        self._buffers[ref(dataset, self._buffers.pop)] = _Buffer(kind, elements, each)
 
     def _each(self, source: Any) -> Optional[int]:
         """Return the bytes of one element of the data set *source*."""
@@ -78,18 +69,14 @@ class Datasets:
             total += count * dtype.size
         else:
             return total
-        before = self._buffers.get(identity(source))
-        if before is None or before.reference() is not source or before.each is None:
+        before = self._buffers.get(ref(source))
+        if before is None or before.each is None:
             return None
         return before.each if before.kind != "batch" else before.elements and before.elements * before.each
 
     def rows(self) -> "list[str]":
         """Return the data sets that are alive as they are sent, the largest first."""
-        buffers = list(self._buffers.values())
-        references = [each.reference for each in buffers]
-        # No other thread runs meanwhile, so this thread is never the last to hold a data set.
-        alive = list(map(operator.is_not, map(_alive, references), repeat(None)))
-        kept = [each for each, lives in zip(buffers, alive) if lives]
+        kept = list(self._buffers.values())
         kept.sort(key=lambda one: -((one.elements or 1) * (one.each or 0)))
         rows = [f"[{encoded(one.kind)}, {encoded(one.elements)}, {encoded(one.each)}]" for one in kept[:SENT]]
         return [*rows, f'["generator", {self._generators}, null]'] if self._generators else rows

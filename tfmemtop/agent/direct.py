@@ -12,7 +12,7 @@ from sys import byteorder
 from time import monotonic
 from typing import Any, Optional
 
-from .devices import asynchronous
+from .devices import asynchronous, gpu_count
 from .layouts import Reading, figures_in, form_of, layout_of
 from .memory import Memory, Sheet
 from .trust import CPU, GPU, NotTrusted, PoolReader, PublicReader, SizeChange, Taken, agree
@@ -227,13 +227,8 @@ class Direct(PoolReader):
 
     def _of_gpus(self, place: int) -> "Optional[tuple[Any, ...]]":
         """Return a vector in TensorFlow's state of its GPUs; ``None`` without a driver: this would make that state."""
-        if not self._cuda_is_there:
-            try:
-                CDLL("libcuda.so.1", mode=RTLD_NOLOAD | RTLD_LAZY)
-            except OSError:
-                return None
-            self._cuda_is_there = True
-        return self._memory.values(self._gpu_state(None) + place, _VECTOR)
+        self._cuda_is_there = self._cuda_is_there or gpu_count() is not None
+        return self._memory.values(self._gpu_state(None) + place, _VECTOR) if self._cuda_is_there else None
 
     def _is_pool(self, address: int) -> bool:
         """Return whether an object of one of the known classes is there: each object leads to its class's name."""

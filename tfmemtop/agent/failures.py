@@ -1,7 +1,6 @@
 """Where memory runs out, and what ended the script. None of the script's code runs for that."""
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import real_threads
@@ -25,8 +24,6 @@ _ALLOCATION = (
 """Words in the message of a failed allocation. The class of the error does not tell: RESOURCE_EXHAUSTED is raised for
 full queues and quotas too, and some failed allocations are an InternalError or an UnknownError."""
 
-_SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
-
 _TEXT, _LONG = 2000, 50_000  # characters
 _OF_THE_PLACE = "Graph execution", "Detected at", "Exception enc", "in user code:", "  ", "<stack traces unavailable>"
 _MESSAGES = "_message", "message"
@@ -43,25 +40,6 @@ def is_exhaustion(text: str) -> bool:
     """Return whether *text*, an error's message, is of a failed allocation."""
     lower = text.lower()
     return any(words in lower for words in _ALLOCATION)
-
-
-class Exhaustion:
-    """Reports each failed allocation once, although TensorFlow may make several exceptions for it."""
-
-    def __init__(self, messenger: Messenger) -> None:
-        self._messenger = messenger
-        self._last = ("", 0.0)
-
-    def notice(self, message: object) -> None:
-        """Report the failure in *message*, with which TensorFlow is making an exception, if it is of an allocation."""
-        text = message if type(message) is str else ""
-        if not is_exhaustion(text):
-            return
-        now, (last, at) = time.monotonic(), self._last
-        self._last = text, now
-        if now - at < _SAME_S and (text in last or last in text):
-            return
-        self._messenger.send("out_of_memory", message=text)
 
 
 def uncaught() -> "Optional[dict[str, Any]]":
@@ -135,9 +113,7 @@ def _operation(frame: "Optional[FrameType]") -> Optional[str]:
     """
     while frame is not None and _module(frame).startswith("tensorflow."):
         if _module(frame).startswith(_GENERATED):
-            name = frame.f_code.co_name
-            if name.endswith(_FALLBACK):
-                name = name[: -len(_FALLBACK)]
+            name = frame.f_code.co_name.removesuffix(_FALLBACK)
             plain = name.replace("_", "").lower()
             texts = [each for each in frame.f_code.co_consts if isinstance(each, str)]
             return next((text for text in texts if text.lower() == plain), name)

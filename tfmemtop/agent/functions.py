@@ -92,8 +92,9 @@ class Functions:
             tally = self._tallies[ref(key, self._tallies.pop)] = Tally()
         tally.traces += 1
         tally.lost += calls_before + 1 - self.calls(key)
+        function = _innermost(function)
         model = _keras_model(function)
-        steps = steps_of_a_call(function, model)
+        steps = _steps_of_a_call(getattr(function, "__code__", None), model)
         tally.compiled = getattr(made, "_jit_compile", None) is True or model.get("_jit_compile") is True
         tally.steps = steps if tally.steps in (0, steps) else None
         if made is not None:
@@ -113,7 +114,7 @@ class Functions:
                 name, file, line = place
                 tally = self._tallies.get(reference) or Tally()
                 # A function that was traced by other means than a call may never be traced in a call.
-                steps = _steps_untraced(key) if tally.steps == 0 else tally.steps
+                steps = _steps_of_a_call(key, {}) if tally.steps == 0 else tally.steps
                 calls = tally.lost + detector._call_count
                 counts.append([name, calls, tally.traces, file, line, steps, tally.anew, tally.told(), tally.compiled])
         counts.sort(key=lambda count: -count[1])
@@ -126,13 +127,6 @@ class Functions:
     def busiest(self) -> str:
         """The name of the function that was called most often."""
         return str(self._sent[0][0]) if self._sent else ""
-
-
-def _steps_untraced(key: Any) -> Optional[int]:
-    """Return the steps of a call of a function whose tracing was not seen: one; ``None`` if Keras may take several."""
-    name = getattr(key, "co_name", "")
-    several = name.startswith("multi") if name in _KERAS_STEPS else name == "train_function"
-    return None if several else 1
 
 
 def plainly_hashed(key: Any) -> bool:
@@ -169,7 +163,6 @@ def _keras_model(function: Any) -> "dict[str, Any]":
 
     They are read from ``__dict__``: a property would run code of the script.
     """
-    function = _innermost(function)
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType) or "self" not in code.co_freevars or code.co_name not in _KERAS_STEPS:
         return {}
@@ -180,16 +173,15 @@ def _keras_model(function: Any) -> "dict[str, Any]":
     return getattr(model, "__dict__", {})
 
 
-def steps_of_a_call(function: Any, model: "dict[str, Any]") -> Optional[int]:
-    """Return the steps that a call of *function* takes: one, unless a Keras *model* was configured otherwise.
+def _steps_of_a_call(code: Any, model: "dict[str, Any]") -> Optional[int]:
+    """Return the steps that a call of the function with this *code* takes: one, unless Keras was configured otherwise.
 
-    ``None`` if the model does not have the number, or keeps it where only an operation could read it.
+    ``None`` if the Keras *model* does not have the number, or keeps it where only an operation could read it.
     """
-    code: Any = getattr(_innermost(function), "__code__", None)
     name = getattr(code, "co_name", "")
     if name not in _KERAS_STEPS:
         return None if name == "train_function" and "keras" in code.co_filename else 1
-    if name.startswith("one") or not isinstance(code, CodeType) or "self" not in code.co_freevars:
+    if name.startswith("one") or "self" not in code.co_freevars:
         return 1
     said = [model[name] for name in _STEPS if name in model]
     return said[0] if said and type(said[0]) is int and said[0] > 0 else None

@@ -31,7 +31,8 @@ class Link:
         self.dropped = 0
         self._socket: Optional[_socket.socket] = None
         self._identity: Optional[tuple[int, int]] = None
-        self._waiting: list[bytes] = []
+        self.waiting: list[bytes] = []
+        """The packets that wait for room."""
         # Acquired only without waiting: a signal handler may call this code again while its own thread holds the lock.
         self._sending = real_threads.allocate_lock()
 
@@ -40,19 +41,14 @@ class Link:
         """Whether the engine has been reached."""
         return self._socket is not None
 
-    @property
-    def waiting(self) -> bool:
-        """Whether packets wait for room."""
-        return bool(self._waiting)
-
     def send(self, packet: bytes) -> None:
         """Send *packet*, or keep it until the socket has room."""
         if self.dead:
             return
-        if len(self._waiting) >= QUEUE:
+        if len(self.waiting) >= QUEUE:
             self.dropped += 1
             return
-        self._waiting.append(packet)
+        self.waiting.append(packet)
         self.pump()
 
     def offer(self, packet: bytes) -> None:
@@ -60,7 +56,7 @@ class Link:
         if self.dead:
             return
         self.pump()
-        if self._waiting or not self._sending.acquire(False):
+        if self.waiting or not self._sending.acquire(False):
             self.dropped += 1
             return
         try:
@@ -72,12 +68,12 @@ class Link:
     def pump(self) -> None:
         """Send what waits, as far as the socket has room."""
         # A thread that finds another one sending may return: the other checks the queue again after its release.
-        while self._waiting and not self.dead and self._sending.acquire(False):
+        while self.waiting and not self.dead and self._sending.acquire(False):
             try:
-                while self._waiting:
-                    packet = self._waiting.pop(0)
+                while self.waiting:
+                    packet = self.waiting.pop(0)
                     if not self._try(packet):
-                        self._waiting.insert(0, packet)
+                        self.waiting.insert(0, packet)
                         return
             finally:
                 self._sending.release()
@@ -101,7 +97,7 @@ class Link:
     def close(self) -> None:
         """Close the connection for good. A descriptor that the script has closed and reused is left alone."""
         self.dead = True
-        self._waiting.clear()
+        self.waiting.clear()
         line, self._socket = self._socket, None
         if line is not None:
             if self._is(line):

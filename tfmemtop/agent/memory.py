@@ -42,9 +42,7 @@ class Memory:
         self._buffer = (c_char * _BUFFER)()
         self._at = addressof(self._buffer)
         self._descriptor: Optional[int] = None
-        prctl = self._at_once.prctl
-        prctl.restype, prctl.argtypes = c_int, [c_int, c_ulong, c_ulong, c_ulong, c_ulong]
-        if prctl(_GET_SECCOMP, 0, 0, 0, 0) == 0:
+        if self._at_once.prctl(_GET_SECCOMP, 0, 0, 0, 0) == 0:
             for library in (self._at_once, self._beside):
                 library.process_vm_readv.restype = c_long
                 library.process_vm_readv.argtypes = [c_int, c_void_p, c_ulong, c_void_p, c_ulong, c_ulong]

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from .link import Link
 
@@ -11,22 +11,10 @@ _TOLD = 100  # different failures that are reported: what fails once may fail a 
 _TEXT = 16_384  # characters of a text, and of all arguments together, that are sent at most
 
 
-class TensorFlow(NamedTuple):
-    """The version that runs in this process, and the folder of its package."""
-
-    version: str
-    folder: str
-
-    @classmethod
-    def of(cls, context: Any) -> "TensorFlow":
-        """Read both from *context*, the module ``tensorflow.python.eager.context``."""
-        return cls(context.pywrap_tf_session.get_version(), _folder())
-
-
 class Messenger:
     """The one sender of events in a process. All that the agent does in the script's threads runs in :meth:`guarded`.
 
-    ``tensorflow`` is ``None`` until TensorFlow's version can be read. ``frameworks`` has the versions of the other
+    ``tensorflow`` is TensorFlow's version, ``None`` until it can be read. ``frameworks`` has the versions of the other
     frameworks that the script has imported.
     """
 
@@ -38,7 +26,7 @@ class Messenger:
         *from_signal_handler* returns whether a signal handler of the script raised an exception. *in_child* is called
         first of all in a forked child. It must call :meth:`start_over`.
         """
-        self.tensorflow: Optional[TensorFlow] = None
+        self.tensorflow: Optional[str] = None
         self.frameworks: dict[str, str] = {}
         self._path = path
         self._from_signal_handler = from_signal_handler
@@ -129,16 +117,11 @@ class Messenger:
             "argv": _arguments(),
             "python": "{}.{}.{}".format(*sys.version_info[:3]),
             "executable": sys.executable or "",
-            "tensorflow": None if self.tensorflow is None else self.tensorflow.version,
-            "tensorflow_path": _folder() or None,
+            "tensorflow": self.tensorflow,
+            "tensorflow_path": tensorflow_folder() or None,
             "frameworks": [{"name": name, "version": version} for name, version in self.frameworks.items()],
         }
         self.link.send(encode("hook", fields))
-
-    def found(self, tensorflow: TensorFlow) -> None:
-        """Send the event that describes this process again, now with the version of *tensorflow*."""
-        self.tensorflow = tensorflow
-        self.hello()
 
     def goodbye(self) -> None:
         """Send the event that this process ends, and close the connection."""
@@ -166,7 +149,7 @@ def _clean(value: Any) -> Any:
     return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
-def _folder() -> str:
+def tensorflow_folder() -> str:
     """Return the folder of the package ``tensorflow``; an empty text before its import."""
     module: Any = sys.modules.get("tensorflow")
     return (getattr(module, "__file__", None) or "").rpartition("/")[0]

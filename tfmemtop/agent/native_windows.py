@@ -71,22 +71,13 @@ class NativeWindows:
     """The probe's windows, one at a time. Any thread may call :meth:`forbid`, :meth:`permit` and :meth:`end`."""
 
     def __init__(self, library: Any) -> None:
-        """*library* is the loaded probe.
-
-        Raises:
-            AttributeError: the library has no windows.
-        """
-        self._start: Any = library.tfmemtop_window_start
-        self._await: Any = library.tfmemtop_window_await
-        self._told: Any = library.tfmemtop_window_told
-        self._complete: Any = library.tfmemtop_window_complete
-        self._end: Any = library.tfmemtop_window_end
-        self._forbid: Any = library.tfmemtop_window_forbid
+        """*library* is the loaded probe."""
+        self._library = library
         self._progress = Progress(size=ctypes.sizeof(Progress))
 
     def start(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> Optional[bool]:
         """Open a window; return ``False`` if none may be opened now, ``None`` if this TensorFlow cannot have any."""
-        done = self._start(ctypes.byref(self._wanted(path, places, function, limits)))
+        done = self._library.tfmemtop_window_start(ctypes.byref(self._wanted(path, places, function, limits)))
         return done == _DONE if done in (_DONE, _NOTHING) else None
 
     def await_peak(
@@ -97,7 +88,7 @@ class NativeWindows:
         Return whether that is awaited now. A window that is opened otherwise ends the waiting.
         """
         wanted = self._wanted(path, places, function, limits)
-        return bool(self._await(ctypes.byref(wanted), *map(ctypes.c_int64, risen)) == _DONE)
+        return bool(self._library.tfmemtop_window_await(ctypes.byref(wanted), *map(ctypes.c_int64, risen)) == _DONE)
 
     def _wanted(self, path: str, places: "list[tuple[int, int]]", function: str, limits: Limits) -> _Wanted:
         steps, seconds, *most, pause_s = limits
@@ -111,20 +102,20 @@ class NativeWindows:
 
     def progress(self) -> Optional[Progress]:
         """Return how far the newest window is, until the next call; ``None`` if there was none."""
-        return self._progress if self._told(ctypes.byref(self._progress)) == _DONE else None
+        return self._progress if self._library.tfmemtop_window_told(ctypes.byref(self._progress)) == _DONE else None
 
     def complete(self) -> None:
         """Have the file completed soon with all that was recorded until now; the recording goes on."""
-        self._complete()
+        self._library.tfmemtop_window_complete()
 
     def end(self, why: int) -> None:
         """End the recording at once, for the reason *why*; what was recorded is still written."""
-        self._end(ctypes.c_int64(why))
+        self._library.tfmemtop_window_end(ctypes.c_int64(why))
 
     def forbid(self) -> None:
         """End a window that is open, and let none be opened until :meth:`permit`, which undoes one call of this."""
-        self._forbid(1)
+        self._library.tfmemtop_window_forbid(1)
 
     def permit(self) -> None:
         """Undo one :meth:`forbid`."""
-        self._forbid(0)
+        self._library.tfmemtop_window_forbid(0)

@@ -22,7 +22,7 @@ PAUSE_S = 0.02
 
 _GRAPHS = 512  # the newest graphs, which are searched
 _WANTED = 1024
-_SENT = 16  # lines of one message, which must fit a packet
+_SENT = 16  # lines of one message at most, which must fit a packet
 _NAME, _PATH, _FUNCTION, _FRAME_PATH = 500, 1000, 60, 150  # characters
 _FRAMES = 8  # innermost frames of the script that are sent with a line
 _CALL = "PartitionedCall"
@@ -36,7 +36,6 @@ class OperationLines:
         self._collector = collector
         self._graphs: list[Any] = []
         self._wanted: list[str] = []
-        self._found: list[list[Any]] = []
         self._library = os.__file__.rpartition("/")[0] + "/"
 
     def graph_made(self, graph: Any) -> None:
@@ -62,17 +61,16 @@ class OperationLines:
         if not self._wanted:
             return
         began = thread_time()
-        while self._wanted and thread_time() - began < AT_ONCE_S and self._collector.room():
+        found: list[list[Any]] = []
+        while self._wanted and len(found) < _SENT and thread_time() - began < AT_ONCE_S and self._collector.room():
             operation = self._wanted.pop(0)
             stack = self._stack_of(operation)
             if stack:
                 line = Line(stack[-1].filename, stack[-1].lineno)
                 told = list(map(_frame_told, stack))
-                self._found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code, told])
-        if self._found and (not self._wanted or len(self._found) >= _SENT):
-            for first in range(0, len(self._found), _SENT):
-                self._messenger.send("operation_lines", lines=self._found[first : first + _SENT])
-            self._found = []
+                found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code, told])
+        if found:
+            self._messenger.send("operation_lines", lines=found)
 
     def _stack_of(self, name: str) -> "list[Any]":
         """Return the innermost frames of the script on the stack on which the operation was made, the innermost last.

@@ -2,11 +2,12 @@
 
 import sys
 from _weakref import ref
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
 from .apply_settings import Settings, Settled, settle
 from .callsite import callers_line
-from .failures import Exhaustion
+from .failures import is_exhaustion
 from .parts import Parts
 from .phases import Phase
 from .requests import RECORDED, request
@@ -14,6 +15,7 @@ from .requests import RECORDED, request
 if TYPE_CHECKING:
     from types import ModuleType
 
+_SAME_S = 1.0  # TensorFlow tries for 10 s before it fails: a second failure is never that soon
 _PROFILES = 2  # the least RunOptions.TraceLevel at which a session's run is profiled: HARDWARE_TRACE
 _SHOWN = ("__module__", "__name__", "__qualname__", "__doc__", "__type_params__")
 _ANNOTATED = ("__annotate__", "__annotations__")
@@ -50,7 +52,7 @@ class Patches:
         self._messenger, _, self._making, self._census, self._functions, self._lines, self._windows, *_ = parts
         self._phases = parts.phases
         self._guarded = parts.messenger.guarded
-        self._exhaustion = Exhaustion(parts.messenger)
+        self._failed = "", 0.0  # the newest failed allocation, and when that was
         self._initialised = initialised
         self._session_made = session_made
 
@@ -59,7 +61,8 @@ class Patches:
         owner: Any = context.Context
         for name in RECORDED:
             self._guarded(f"listen:Context.{name}", self._observe_request, owner, name)
-        self._guarded("listen:Context options", self._observe_options, owner)
+        self._observe(owner, "_compute_gpu_options", "settle", self._options_computed)
+        self._observe(owner, "_initialize_logical_devices", "devices", self._devices_made)
 
     def errors(self, errors: "ModuleType") -> None:
         """Report allocation failures as TensorFlow makes its exception for them: this class is the base of all."""
@@ -141,7 +144,8 @@ class Patches:
         """
         owner: Any = pywrap_profiler.ProfilerSession
         self._observe(owner, "start", "profiler", self._windows.profiler_began, self._windows.profiler_begins)
-        self._observe(pywrap_profiler, "start_server", "notice:profiler server", None, self._server_begins)
+        begins = self._windows.server_begins
+        self._observe(pywrap_profiler, "start_server", "notice:profiler server", None, lambda *_, **__: begins())
 
     def epochs(self, trainer: "ModuleType") -> None:
         """Notice when Keras begins and ends the steps of fit, for each epoch, of evaluate, and of predict.
@@ -247,11 +251,6 @@ class Patches:
 
         self._observe(owner, name, f"record:{name}", _report_call)
 
-    def _observe_options(self, owner: Any) -> None:
-        """Wrap the methods in which TensorFlow makes its GPU options final."""
-        self._observe(owner, "_compute_gpu_options", "settle", self._options_computed)
-        self._observe(owner, "_initialize_logical_devices", "devices", self._devices_made)
-
     def _options_computed(self, outcome: Outcome) -> None:
         (context,), error = outcome.args, outcome.error
         settled = [] if error is not None else settle(outcome.result, self.settings)
@@ -271,8 +270,13 @@ class Patches:
             self._guarded("read:allocators", self._initialised, *self.latest)
 
     def _error_made(self, outcome: Outcome) -> None:
-        if outcome.error is None:
-            self._exhaustion.notice(outcome.args[0]._message)
+        """Report each failed allocation once, although TensorFlow may make several exceptions for it."""
+        text = outcome.args[0]._message if outcome.error is None else None
+        if type(text) is str and is_exhaustion(text):
+            now, (last, at) = monotonic(), self._failed
+            self._failed = text, now
+            if now - at >= _SAME_S or (text not in last and last not in text):
+                self._messenger.send("out_of_memory", message=text)
 
     def _graph_made(self, outcome: Outcome) -> None:
         if outcome.error is None:
@@ -286,9 +290,6 @@ class Patches:
                 self._census.variables.session_made(session)
                 config = session._config
                 self._session_made(config is not None and bool(config.gpu_options.allow_growth))
-
-    def _server_begins(self, *_: Any, **__: Any) -> None:
-        self._windows.server_begins()
 
 
 class _Context:

@@ -10,9 +10,10 @@ from .chunk_copies import LIVE, ChunkCopies
 from .collector import MUCH, Collector
 from .devices import Device, gpu_count, growth_by_environment, uses_cpu_pool
 from .direct import Direct, NoCopy
-from .messenger import Messenger
+from .messenger import Messenger, tensorflow_folder
 from .native import Native
 from .trust import GPU, PINNED_NAME, NotTrusted, PublicReader, Taken
+from .windows import Windows
 
 _MAP_SHARE = 0.01  # of a core, for all maps of one pool together
 _HURRY_SHARE = 0.1  # the same, while a user goes from region to region
@@ -25,11 +26,14 @@ _Key = tuple[str, Optional[int]]  # a device and a region
 class Pools:
     """Reads pools and their maps. All of it runs in the sampler's thread."""
 
-    def __init__(self, messenger: Messenger, collector: Collector, copies: ChunkCopies, look: bool) -> None:
-        """With *look*, pools are read in place where the library does not read them."""
+    def __init__(
+        self, messenger: Messenger, collector: Collector, copies: ChunkCopies, windows: Windows, look: bool
+    ) -> None:
+        """*windows* are opened with the library. With *look*, pools are read in place."""
         self._messenger = messenger
         self._collector = collector
         self._copies = copies
+        self._windows = windows
         self._look = look
         self._native: Optional[Native] = None
         self.direct: Optional[Direct] = None
@@ -52,9 +56,7 @@ class Pools:
             self._handed = message["path"], message["checksum"]
         elif message["do"] == "maps":
             self._wanted = [(device, region, float(pace)) for device, region, pace in message["wanted"]]
-            # A new request is served as soon as the pool has rested.
-            wishes = {(device, region) for device, region, _ in self._wanted}
-            self._due = {key: due for key, due in self._due.items() if key in wishes or (None, key[1]) in wishes}
+            self._due.clear()  # a new request is served as soon as the pool has rested
 
     def load(self) -> None:
         """Load the library whose path the engine has sent, if it has sent one.
@@ -73,6 +75,8 @@ class Pools:
             self._native = Native(path, checksum, self._collector.regain)
         except NotTrusted as error:
             self._refuse_native(error)
+        else:
+            self._windows.may_begin(self._native.library)
 
     def read(self, device: Device, handle: Any) -> Optional[Taken]:
         """Return a reading of *device* by the best way there is; ``None`` if only the public API can read it."""
@@ -126,7 +130,7 @@ class Pools:
                 self._refuse_native(error)
             else:
                 self._messenger.send("probe", state="loaded")
-        elif self.direct is not None and self.direct.places and not self._direct_announced:
+        elif self._native is None and self.direct and self.direct.places and not self._direct_announced:
             self._direct_announced = True
             self._messenger.send("probe", state="direct")
 
@@ -135,11 +139,6 @@ class Pools:
         if self._native is not None and self._announced:
             self._native.stop_sampler()
         self._copies.close()
-
-    @property
-    def library(self) -> Any:
-        """The native library; ``None`` before it is loaded, and where it is not trusted."""
-        return None if self._native is None else self._native.library
 
     def next_map(self) -> Optional[float]:
         """Return when, by the monotonic clock, the next map is due; ``None`` while none is requested."""
@@ -160,11 +159,11 @@ class Pools:
         """Make the reader in place, once, if the user has not forbidden it and this TensorFlow's version is known."""
         if self._look and self._makes_much():
             self._look = False
-            found = self._messenger.tensorflow
+            version = self._messenger.tensorflow
             try:
-                if found is None:
+                if version is None:
                     raise NotTrusted("tensorflow_unknown")
-                self.direct = Direct(found.folder, found.version)
+                self.direct = Direct(tensorflow_folder(), version)
             except Exception as error:  # an audit hook of the script's may also forbid it
                 self._refuse_direct(error)
 
@@ -229,6 +228,7 @@ class Pools:
         if self._native is not None:
             self._native.stop_sampler()
         self._native = None
+        self._windows.refuse()
         self._refused = True
         if self.direct is not None:
             self.direct.forget()

@@ -8,7 +8,6 @@ RECORDED = ("set_memory_growth", "set_logical_device_configuration", "set_visibl
 """The methods of TensorFlow's context whose calls are reported."""
 
 _PARAMETERS = dict(zip(RECORDED, (("dev", "enable"), ("dev", "virtual_devices"), ("devices", "device_type"))))
-_PLAIN = (bool, int, float, str, bytes, type(None))
 _MOST = 256  # elements of a list that are reported
 _TEXT = 200  # characters
 
@@ -18,13 +17,11 @@ def request(call: str, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "di
     given = dict(zip(_PARAMETERS[call], args))
     given.update(kwargs)
     fields: dict[str, Any] = {"devices": None, "growth": None, "logical": None, "device_type": None}
-    other = []
     for name, value in given.items():
-        field, read = _FIELDS.get(name, _FIELDS["device_type"])
-        fields[field] = read(value)
-        if fields[field] is None and (value is not None or field != "device_type"):
-            other.append(described(value)[:_TEXT])
-    return {"call": call, **fields, "other": other[:_MOST]}
+        if name in _FIELDS:
+            field, read = _FIELDS[name]
+            fields[field] = read(value)
+    return {"call": call, **fields}
 
 
 def _devices(values: Any) -> "Optional[list[str]]":
@@ -64,21 +61,10 @@ def _name(fields: "dict[str, Any]") -> str:
     return str(fields.get("name")).replace("/physical_device:", "")[:_TEXT]
 
 
-def described(value: Any) -> str:
-    """Return *value* as text for people. Of an object of the script's only the class: more would run its code."""
-    kind = type(value)
-    if kind in (list, tuple):
-        return "[" + ", ".join(described(item) for item in value[:_MOST]) + "]"
-    if kind in _PLAIN:
-        return str(value) if kind is str else repr(value)
-    fields = _fields(value)
-    return _name(fields) if "device_type" in fields else f"<{kind.__name__}>"
-
-
 _FIELDS: "dict[str, tuple[str, Callable[[Any], Any]]]" = {
     "dev": ("devices", lambda value: _devices([value])),
     "devices": ("devices", _devices),
-    "enable": ("growth", lambda value: bool(value) if type(value) in _PLAIN else None),
+    "enable": ("growth", lambda value: bool(value) if type(value) in (bool, int, type(None)) else None),
     "virtual_devices": ("logical", _logical),
     "device_type": ("device_type", lambda value: value[:_TEXT] if type(value) is str else None),
 }

@@ -50,7 +50,7 @@ class Sampler:
         self.context = context
         self._interval = interval
         copies = ChunkCopies(parts.messenger, folder)
-        self._pools = Pools(parts.messenger, parts.collector, copies, in_place)
+        self._pools = Pools(parts.messenger, parts.collector, copies, self._windows, in_place)
         self._waits = WaitWatch(parts.messenger, copies, self._wait_lasts)
         self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
@@ -58,7 +58,6 @@ class Sampler:
         self._devices: list[Device] = []
         self._sessions = False
         self._session_growth: Optional[bool] = None
-        self._library: Any = None  # the probe, while it is trusted
         self._waited = False  # whether the script has waited for the first window
         self._opened = real_threads.allocate_lock()
         self._opened.acquire()
@@ -153,9 +152,9 @@ class Sampler:
             self._do("read:frameworks", self._frameworks.read, self._interval)
             self._do("notice:phases", self._phases.tell, time.monotonic())
             self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
-        self._do("search:waiting allocations", self._look_for_waits)
+        if self._pools.direct is not None:
+            self._do("search:waiting allocations", self._waits.look, self._pools.direct)
         self._do("read:maps", self._pools.read_maps)
-        self._do("record:allocations", self._follow_library)
         window = self._windows.number
         names = [device.name for device in self._devices]
         self._do("record:allocations", self._windows.work, names, self._functions.busiest, stopping)
@@ -227,22 +226,6 @@ class Sampler:
         if pinned is not None:
             messenger.offer("allocator", device=PINNED_NAME, allocator=pinned.name, **pinned.reading._asdict())
         self._pools.settle()
-
-    def _follow_library(self) -> None:
-        """Let windows be opened with the probe once it is loaded, and no more if it is not trusted."""
-        library = self._pools.library
-        if library is not self._library:
-            self._library = library
-            if library is None:
-                self._windows.refuse()
-            else:
-                self._windows.may_begin(library)
-
-    def _look_for_waits(self) -> None:
-        names = [device.name for device in self._devices]
-        if any(name.startswith("GPU") for name in names):
-            names.append(PINNED_NAME)
-        self._waits.look(self._pools.direct, names)
 
     def _wait_lasts(self) -> None:
         """Have a census and a window of allocations taken: the script stands still, and they cost it nothing."""

@@ -30,8 +30,7 @@ _alive: Any = ref.__call__
 _UNCOUNTED = 4096
 """The most new variables, and variables that have gone, that wait for the sampler: a forked child may have none."""
 _FRAMES = 64
-_KERAS = "keras.src.backend.tensorflow.core", "_initialize"
-_KERAS_FRAMES = 12
+_KERAS = "keras.src.backend.tensorflow.core.", "_initialize"
 
 VARIABLES, OPTIMIZER, METRICS = "variables", "optimizer", "metrics"
 _MAKERS = (
@@ -81,9 +80,7 @@ class Variables:
         self._entries: dict[int, Entry] = {}  # by identity of the weak reference
         self._new: Any = deque(maxlen=_UNCOUNTED)  # of these, those that have not been looked at
         self._dead: Any = deque()  # weak references
-        # By handle: the entry that counts, and another one for the same variable.
-        self._owners: dict[int, Entry] = {}
-        self._views: dict[int, Entry] = {}
+        self._owners: dict[int, Entry] = {}  # by handle: the entry that counts, the newest of its variable
         self._sessions: list[Any] = []  # weak references
         self._default = "CPU:0"  # where sessions put variables for which the script chose no device
         self.gone: dict[str, list[int]] = {}
@@ -97,8 +94,8 @@ class Variables:
 
     def add(self, variable: Any, *_: Any) -> None:
         """Add *variable*, which the frames of the callers are just making."""
-        frame = sys._getframe(1)
-        entry = Entry(variable, _kind(frame), _keras_path(frame), self._dead.append)
+        kind, path = _made_by(sys._getframe(1))
+        entry = Entry(variable, kind, path if type(path) is str else None, self._dead.append)
         self._entries[identity(entry.reference)] = entry
         self._new.append(entry)
         self.made += 1
@@ -131,10 +128,6 @@ class Variables:
             entry = self._entries.pop(identity(self._dead.popleft()), None)
             handle = None if entry is None else entry.handle
             if entry is None or handle is None or self._owners.get(handle) is not entry:
-                continue
-            view = self._views.pop(handle, None)
-            if view is not None and view.reference() is not None:
-                self._owners[handle] = view
                 continue
             del self._owners[handle]
             if entry.graph is None:
@@ -209,33 +202,23 @@ class Variables:
         entry.device = handle.device.rpartition("device:")[2] or self._default
         entry.size = None if count is None else count * dtype.size
         entry.handle = identity(handle)
-        owner = self._owners.get(entry.handle)
-        if owner is None or owner.reference() is None:  # else it is another view of the same variable
-            self._owners[entry.handle] = entry
-        else:
-            self._views[entry.handle] = entry
+        self._owners[entry.handle] = entry
 
 
-def _keras_path(frame: Any) -> Optional[str]:
-    """Return Keras's own path of the variable that it makes: the name that it gives to TensorFlow lacks the layers."""
-    module, function = _KERAS
-    for _ in range(_KERAS_FRAMES):
-        if frame is None:
-            break
-        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            path = getattr(frame.f_locals.get("self"), "_path", None)
-            return path if isinstance(path, str) else None
-        frame = frame.f_back
-    return None
+def _made_by(frame: Any) -> "tuple[str, Optional[str]]":
+    """Return the kind of the variable that *frame* makes, and Keras's own path of it.
 
-
-def _kind(frame: Any) -> str:
+    The name that Keras gives to TensorFlow lacks the layers.
+    """
+    path = None
     for _ in range(_FRAMES):
         if frame is None:
             break
         module = f"{frame.f_globals.get('__name__')}."
+        if (module, frame.f_code.co_name) == _KERAS:
+            path = path or getattr(frame.f_locals.get("self"), "_path", None)
         for part, kind in _MAKERS:
             if part in module:
-                return kind
+                return kind, path
         frame = frame.f_back
-    return VARIABLES
+    return VARIABLES, path

@@ -7,13 +7,12 @@ because memory was freed.
 """
 
 from time import monotonic
-from typing import Callable, Optional
+from typing import Callable
 
 from .chunk_copies import OUT_OF_MEMORY, ChunkCopies
 from .direct import Direct, NoCopy
 from .failures import tell_waiting
 from .messenger import Messenger
-from .trust import NotTrusted, place_of
 
 _AGAIN_S = 2.0
 """If the allocation still waits, the pool is copied again after this time. Other threads may have freed memory
@@ -41,31 +40,16 @@ class WaitWatch:
         self._since: dict[str, float] = {}  # when the present wait was seen first
         self._next: dict[str, float] = {}  # when a pool may be copied again
 
-    def look(self, direct: Optional[Direct], devices: "list[str]") -> None:
-        """Check whether an allocation waits in one of the pools of *devices*; *direct* reads pools in place."""
-        if direct is None:
-            return
-        for device in devices:
-            place = place_of(device)
-            if self._can_be_watched(direct, device, place):
-                if direct.waits(*place):
-                    self._waits(direct, device, place)
-                else:
-                    self._since.pop(device, None)
-                    self._counted.discard(device)
-
-    def _can_be_watched(self, direct: Direct, device: str, place: "tuple[int, int]") -> bool:
-        """Return whether waits are seen in this pool. It is checked once, when TensorFlow has made the allocator."""
-        known = self._watched.get(device)
-        if known is None:
-            try:
-                if not direct.check(*place, None):
-                    return False
-                known = direct.shows_waits(*place)
-            except NotTrusted:
-                known = False
-            self._watched[device] = known
-        return known
+    def look(self, direct: Direct) -> None:
+        """Check whether an allocation waits in one of the pools that *direct* reads in place."""
+        for device, place in list(direct.places.items()):
+            if device not in self._watched:
+                self._watched[device] = direct.shows_waits(*place)
+            if self._watched[device] and direct.waits(*place):
+                self._waits(direct, device, place)
+            else:
+                self._since.pop(device, None)
+                self._counted.discard(device)
 
     def _waits(self, direct: Direct, device: str, place: "tuple[int, int]") -> None:
         now = monotonic()

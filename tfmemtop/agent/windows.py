@@ -88,11 +88,7 @@ class Windows:
 
     def may_begin(self, native: Any) -> None:
         """Use *native*, the library of the probe, which has been loaded. No window is opened without it."""
-        try:
-            windows = NativeWindows(native)
-        except AttributeError:
-            return
-        self._native = windows
+        windows = self._native = NativeWindows(native)
         for _ in range(self._profilers + (1 if self._served else 0)):
             windows.forbid()
         if self.wanted:
@@ -147,8 +143,11 @@ class Windows:
                 self._wishes.clear()
                 self._say_missing(ASKED, "no_probe", self._pools(devices))
             return
-        if self._awaited is not None:
-            self._find_awaited(native, self._awaited)
+        awaited = self._awaited
+        if awaited is not None:
+            newest = native.progress()
+            if newest is not None and newest.began_ns != self._newest_ns:
+                self._open, self._awaited, self._count = awaited, None, awaited.number
         if self._open is not None:
             self._look(native, self._open, stopping)
         window = self._open
@@ -198,14 +197,15 @@ class Windows:
     def _start(self, native: NativeWindows, opened: str, devices: "list[str]") -> None:
         pools = self._pools(devices)
         if self._served or self._folder is None:
-            if self._served:
-                self._say_missing(opened, self._served, pools)
-            else:
-                self._say_missing(opened, "no_folder", pools)
+            self._say_missing(opened, self._served or "no_folder", pools)
             self._rests_until = float("inf")
             return
-        if not pools:
-            self._no_pool(opened)
+        if not pools:  # none is read yet; a session's pool comes later
+            if opened == START:
+                self._wish(START)
+            elif opened == ASKED:
+                self._say_missing(ASKED, "no_pool", [])
+            self._retry_at = self._next = monotonic() + 1.0
             return
         done = native.start(*self._wanted(opened, pools))
         if done:
@@ -240,24 +240,10 @@ class Windows:
             if native.await_peak(_RISEN, *self._wanted(PEAK, pools)):
                 self._awaited = _Open(self._count + 1, PEAK, pools)
 
-    def _find_awaited(self, native: NativeWindows, window: _Open) -> None:
-        """Note that the probe has opened the awaited *window*, if it has."""
-        newest = native.progress()
-        if newest is not None and newest.began_ns != self._newest_ns:
-            self._open, self._awaited, self._count = window, None, window.number
-
     def _pools(self, devices: "list[str]") -> "list[str]":
         """Return the pools of *devices*, and that of pinned memory beside those of GPUs."""
         pools = [name for name in devices if name != "CPU:0"] + (["CPU:0"] if uses_cpu_pool() else [])
         return [*pools, PINNED_NAME] if any(name.startswith("GPU") for name in pools) else pools
-
-    def _no_pool(self, opened: str) -> None:
-        """Try again later: no pool is read yet. A session's pool comes later."""
-        if opened == START:
-            self._wish(START)
-        elif opened == ASKED:
-            self._say_missing(ASKED, "no_pool", [])
-        self._retry_at = self._next = monotonic() + 1.0
 
     def _look(self, native: NativeWindows, window: _Open, stopping: bool) -> None:
         """Check how far the *window* is, and report it."""
@@ -284,7 +270,8 @@ class Windows:
         now = monotonic()
         if why in (ASKED, WAITING) or found.allocations > window.allocations:
             self._tell(window, found, None, why)
-        window.reading, window.bytes, window.told, window.allocations = None, found.bytes, now, found.allocations
+            window.bytes, window.told = found.bytes, now
+        window.reading, window.allocations = None, found.allocations
         self._found = False
         self._next = self._rests_until = now + min(self._interval, max(_READS_S, (now - window.since) / 2))
 

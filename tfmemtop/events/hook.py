@@ -68,7 +68,7 @@ class Requested(Event, tag="requested", frozen=True):
     ``devices`` are the physical devices that the call names: one, or for ``set_visible_devices`` all that shall be
     visible. ``growth`` belongs to ``set_memory_growth``, ``logical`` to ``set_logical_device_configuration``,
     ``device_type`` to ``set_visible_devices``. Each is ``None`` for the other calls, and where the script passed an
-    argument of another kind. ``other`` then describes such arguments for people, an object of the script by its class.
+    argument of another kind.
     """
 
     origin = Origin.HOOK
@@ -80,7 +80,6 @@ class Requested(Event, tag="requested", frozen=True):
     growth: bool | None
     logical: Annotated[list[LogicalDevice], Few] | None
     device_type: Name | None
-    other: Annotated[list[Text], Few]
     file: Text
     line: Number
     error: Text | None  # the exception that the call raised, as "ValueError: …"

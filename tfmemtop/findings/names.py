@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
-from itertools import islice
 from pathlib import PurePath
 from typing import TypeVar
 
@@ -173,9 +172,8 @@ def call_text(request: Requested) -> str:
 
 
 def _arguments(request: Requested) -> Iterator[str]:
-    other = iter(request.other)
     if request.devices is None:
-        yield from islice(other, 1)
+        yield "?"
     else:
         names = ", ".join(request.devices)
         yield f"[{names}]" if request.call is Call.SET_VISIBLE_DEVICES else names
@@ -186,8 +184,6 @@ def _arguments(request: Requested) -> Iterator[str]:
         yield f"[{', '.join(fields)}]" if fields != ["()"] * len(fields) else counted(len(fields), "logical device")
     elif request.device_type is not None:
         yield request.device_type
-    else:
-        yield from other
 
 
 def _logical(device: LogicalDevice) -> str:

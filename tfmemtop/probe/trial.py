@@ -88,10 +88,7 @@ def _record(native: Native, folder: str, allocate: Callable[[], int]) -> None:
     Raises:
         NotTrusted: the window does not end, or does not contain the allocation.
     """
-    try:
-        windows = NativeWindows(native.library)
-    except AttributeError as error:
-        raise NotTrusted("system", str(error)) from None
+    windows = NativeWindows(native.library)
     # The window is ended here, after the allocation: on a machine that trains, this process may wait long at any place.
     limits = Limits(steps=0, seconds=_WINDOW_S, allocations=1000, events=1000, size=1 << 20, pause_s=0.001)
     with tempfile.TemporaryDirectory(dir=folder) as draft:

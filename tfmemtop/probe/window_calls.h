@@ -107,8 +107,8 @@ TFMEMTOP_API int tfmemtop_window_told(Told* out) {
     if (out == nullptr || out->size != sizeof *out) return kRefused;
     const bool running = progress.running.load(std::memory_order_acquire);
     std::lock_guard<std::mutex> lock(progress.mutex);
+    if (progress.told.size == 0) return kNothing;
     *out = progress.told;
-    if (out->size == 0) return kNothing;
     out->running = running;
     return kDone;
   });

@@ -150,7 +150,6 @@ def _beside_a_good_hook(send: Callable[[str], None]) -> tuple[list[str], str]:
         told = {
             "type": "requested",
             "call": "set_memory_growth",
-            "other": [str(number)],
             "file": "good.py",
             "line": number,
         }
