@@ -138,6 +138,23 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
+def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None:
+    """Another layer of the same step may have asked for less."""
+    calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
+    steps = w.Window()
+    steps.allocate(24 * MIB, "net_1/upper/Relu", shape=[8, 96, 128, 64])
+    steps.allocate(MIB, "net_1/lower/Relu", shape=[8, 48, 64, 64])
+
+    def text(layer: str, shape: list[int]) -> str:
+        graph = {"operation": "__inference_step_9", "node": f"net_1/{layer}/Relu"}
+        cause = request(look(), calls, steps.done(t=20.0), asked=96 * MIB, shape=shape, **graph)
+        return cause.text if cause and cause.key is Key.STEP_LARGER else ""
+
+    assert "[8,48,64,64]" in text("lower", [8, 192, 256, 64])
+    assert "[8,96,128,64]" in text("new", [8, 192, 256, 64])
+    assert not text("upper", [8, 96, 128, 64]), "as much as before"
+
+
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
     def evidence(after: str, operation: str = "__inference_f_7") -> str:
         changed = [events.Changed("x", "float32[8,1024]", after, 2)]

@@ -308,7 +308,8 @@ def step_larger(request: Request) -> Cause | None:
     if in_first_step(a, request.hooked, request.t):
         return None  # what was smaller was another layer's
     stock = request.stock
-    past = largest_before(request.hooked, stock.device, a.operation, a.shape, request.t, stock.shapes, a.line)
+    like = a.operation, a.shape, request.t, stock.shapes, a.line, a.node
+    past = largest_before(request.hooked, stock.device, *like)
     if past is None or a.asked < _LARGER * past.bytes:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""

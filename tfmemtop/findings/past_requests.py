@@ -30,33 +30,39 @@ def largest_before(
     before: float,
     variables: Set[tuple[int, ...]] = frozenset(),
     line: str | None = None,
+    node: str | None = None,
 ) -> PastRequest | None:
     """Return the largest earlier request like one for *shape* by *operation*, made by *before*.
 
-    It is one by the same operation, if that is known by its name in a graph; else one for a tensor of as many
-    dimensions, most of which are equal, or which the same *line* of the script asked for. What has the shape of one of
-    the *variables* is left out: its size is not that of a batch. ``None`` if neither name nor shape is known, or if
-    there was room for an even larger one.
+    It is one by the same *node* of a graph, if one was recorded, or by the same operation, if that is known by its
+    name; else one for a tensor of as many dimensions, most of which are equal, or which the same *line* of the script
+    asked for. What has the shape of one of the *variables* is left out: its size is not that of a batch. ``None`` if
+    neither name nor shape is known, or if there was room for an even larger one, or for as much by the same node.
     """
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and name is None:
         return None
-    found: list[PastRequest] = []
+    found: list[tuple[bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
         for kind in _made_by(before, window, course):
             known = list(kind.shape or ())
             if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
                 continue
-            if shape is not None and _extends(shape, known):
+            same = node is not None and named(course.name(kind)) == named(node)
+            if shape is not None and (_extends(shape, known) or (same and known == shape)):
                 return None
-            alike = shape is None or (_extends(known, shape) and _is_of_another_batch(known, shape))
-            if alike and shape and name is None and _is_of_another_width(known, shape):
+            alike = (
+                (same and _smaller(known, shape))
+                or shape is None
+                or (_extends(known, shape) and _is_of_another_batch(known, shape))
+            )
+            if alike and shape and name is None and not same and _is_of_another_width(known, shape):
                 continue
             if alike or (name is not None and _smaller(known, shape) and _is_at(line, hooked, course.name(kind))):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
-                found.append(PastRequest(() if of_bytes else tuple(known), kind.requested))
-    return max(found, key=lambda one: one.bytes, default=None)
+                found.append((same, PastRequest(() if of_bytes else tuple(known), kind.requested)))
+    return max(found, key=lambda one: (one[0], one[1].bytes), default=(False, None))[1]
 
 
 def _made_by(before: float, window: Holders, course: WindowCourse) -> list[Holding]:
