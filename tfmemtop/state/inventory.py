@@ -219,6 +219,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         owners: dict[tuple[str, tuple[int, ...]], dict[str, set[tuple[int, ...]]]] = {}
         names: dict[tuple[str, tuple[int, ...]], Counter[str]] = {}
         sizes: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        slots: set[tuple[str, tuple[int, ...]]] = set()
         for one in self._named_variables():
             if one.name in _UNNAMED:
                 continue
@@ -227,12 +228,15 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             root = NUMBER.sub("", one.name), () if owned else shape
             names.setdefault(root, Counter())[one.name] += 1
             sizes[root] += one.bytes
+            if one.kind == OPTIMIZER:
+                slots.add(root)
             if owned:
                 owners.setdefault(root, {}).setdefault(owner, set()).add(shape)
         if not names:
             return Copies("", 0, 0, same=True)
         numbers = {root: max(_models(found) if root in owners else 0, *found.values()) for root, found in names.items()}
-        most = max(sizes, key=lambda root: (sizes[root], root))
+        named = [root for root in sizes if numbers[root] > 1 and root not in slots]  # a model's names say more
+        most = max(named or sizes, key=lambda root: (sizes[root], root))
         number, shapes = numbers[most], list(owners.get(most, {}).values())
         size = sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
         return Copies(most[0], number, size, same=all(each == shapes[0] for each in shapes))
