@@ -21,6 +21,9 @@ GROWTH_DIFFERS = "Memory growth cannot differ between GPU devices"
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 GROWTH_VARIABLE_IGNORED = f"{GROWTH_VARIABLE} environment variable is set but could not be parsed"
+XLA_RAN_OUT = "Out of memory while trying to allocate"
+"""In the error of a function that XLA has compiled, where a buffer found no room."""
+
 NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
 """In a message about CUDA's driver."""

@@ -15,10 +15,6 @@ LONGEST = 160
 """Characters of the text of a verdict."""
 
 
-RISES_FIRST = len("Memory keeps rising: ")
-"""Characters that may come before the text of a cause of a rise."""
-
-
 class Key(str, Enum):
     """Keys of causes, those of ``why --json``. A kind of finding may have a key of its own that is not here."""
 

@@ -80,7 +80,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
-        return _between(cut, stock)
+        return _between(cut, stock, a)
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
@@ -92,7 +92,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
-    return _beyond_all(_between(full, stock), hooked, trend, a, began - _LONG_AGO_S)
+    return _beyond_all(_between(full, stock, a), hooked, trend, a, began - _LONG_AGO_S)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -102,13 +102,16 @@ def _phase(state: State, pid: int, t: float) -> str:
     return max(at, key=lambda one: one.began).name if at else ""
 
 
-def _between(cause: Cause, stock: Inventory) -> Cause:
+def _between(cause: Cause, stock: Inventory, a: Anatomy) -> Cause:
     """Return *cause* with who keeps most of what lies between the free pieces of a fragmented pool."""
     most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
     if cause.key is not Key.FRAGMENTATION or most is None:
         return cause
-    text = f"Between the free chunks lies what {holder_name(most.holder)} keeps: {counted(most.count, 'tensor')}"
-    return replace(cause, evidence=(f"{text}, {format_bytes(most.bytes)}.", *cause.evidence))
+    tensors, holder = counted(most.count, "tensor"), holder_name(most.holder)
+    between = f"Between the free chunks lies what {holder} keeps: {tensors}, {format_bytes(most.bytes)}."
+    free = f"{format_bytes(a.cached)} free, in chunks up to {format_bytes(a.largest_free)}"
+    text = f"The pool is fragmented by {tensors} of {holder}: {free}."
+    return replace(cause, text=text, evidence=(between, *cause.evidence))
 
 
 def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, until: float) -> Cause:

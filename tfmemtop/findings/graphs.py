@@ -5,7 +5,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from tfmemtop.events import OperationLine, Traced
-from tfmemtop.findings.cause import RISES_FIRST, Cause, Key, fitting
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import argument_changed, quoted, spot
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene
@@ -37,12 +37,16 @@ def constants_captured(scene: Scene) -> Cause | None:
         return None
     each = max(constants, key=lambda part: part.bytes)
     anew = made.anew >= _TRACED
-    what = f"was created {made.anew} times" if anew else f"was traced {made.traces} times"
-    name = f"tf.function {quoted(made.name)}"
-    kept = f"{what}; each graph keeps a copy of a constant: {scene.sized(size)}."
+    changed = made.changed[:1] if not anew else []
+    what = f"was defined {made.anew} times" if anew else f"was traced {made.traces} times"
+    why = f", as {argument_changed(changed[0])}" if changed else ""
+    name, place = f"tf.function {quoted(made.name)}", f" ({spot(made.file, made.line)})"
+    line = f" of line {each.line.line}" if each.line and each.line.file == made.file else ""
+    known = (place, why, line), (place, why, ""), ("", why, line), (place, "", line), (place, "", ""), ("", "", "")
+    texts = (f"{name}{at} {what}{why}; each graph keeps a constant{of}: {scene.sized(size)}." for at, why, of in known)
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        fitting(f"{name} ({made.file.rpartition('/')[2]}:{made.line}) {kept}", f"{name} {kept}", room=RISES_FIRST),
+        fitting(*texts, room=scene.room),
         made.name,
         size,
         sum(part.count for part in constants),
@@ -50,7 +54,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
             f"The largest are {format_bytes(each.requested // max(1, each.count))} each.",
-            *(argument_changed(one, made.name) for one in made.changed[:1] if not anew),
+            *(f"Argument {argument_changed(one)} in {quoted(made.name)}." for one in changed),
         ),
     )
 
@@ -90,7 +94,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     whole = f": {len(parts)} times, {scene.sized(size)}."
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        fitting(f"{place}{code}{whole}", f"{place}{whole}", room=RISES_FIRST),
+        fitting(f"{place}{code}{whole}", f"{place}{whole}", room=scene.room),
         line.code,
         size,
         len(parts),

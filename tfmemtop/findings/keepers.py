@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.machine import is_cpu
-from tfmemtop.findings.cause import RISES_FIRST, Cause, Key, fitting
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
 from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras
 from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
@@ -197,7 +197,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     unknown = ", and no path to them was found"
     return Cause(
         Key.TENSORS_KEPT,
-        fitting(*(f"{text}{more}{whole}" for more in (unknown, "") for text in holds), room=scene.room),
+        fitting(*(f"{text}{more}{whole}" for more in (unknown, "") for text in holds), room=scene.room_at),
         "",
         most.bytes,
         most.count,
@@ -311,13 +311,13 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
-    whole = f": ~{scene.sized(size)}."
+    whole = f": ~{format_bytes(size)} {scene.of_all}."
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
     texts = f"{like}{line}{rest}", f"{line}{rest}", f"{like}{line}{whole}", f"{like}{whole}", whole
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(*(keeps + text for text in texts), room=RISES_FIRST),
+        fitting(*(keeps + text for text in texts), room=scene.room),
         "TensorFlow",
         size,
         scene.stock.gone[0],
@@ -355,7 +355,7 @@ def tape_open(scene: Scene) -> Cause | None:
     text = f"{holder} {holds} {scene.sized(size)}: {'it' if tapes == 1 else 'they'} recorded"
     return Cause(
         Key.TAPE_OPEN,
-        fitting(f"{text} {by} of {what}.", f"{text} {count:,} results of {what}.", room=scene.room),
+        fitting(f"{text} {by} of {what}.", f"{text} {count:,} results of {what}.", room=scene.room_at),
         holder,
         size,
         count,
@@ -400,7 +400,7 @@ def _tensors_text(path: str, one: Kept, scene: Scene, *, gradients: bool) -> str
     if not captured and 1 < one.items < one.count:
         items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
     texts = (f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds)
-    return fitting(*texts, room=scene.room)
+    return fitting(*texts, room=scene.room_at)
 
 
 def _capital(text: str) -> str:

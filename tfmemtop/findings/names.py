@@ -259,6 +259,8 @@ def node_name(node: str) -> str:
     return one.base + (f" of {quoted(layer)}" if layer and len(layer) <= _SHORT else "")
 
 
-def argument_changed(one: Changed, function: str) -> str:
-    """Return which argument of a function was another one in its newest tracing."""
-    return f"Argument {quoted(one.argument)} of {quoted(function)} was {one.before}, then {one.after}."
+def argument_changed(one: Changed) -> str:
+    """Return which argument of a function was another one in its newest tracing: ```n` was 3, then 4``."""
+    if one.before == one.after:
+        return f"{quoted(one.argument)} was another {one.after}"
+    return f"{quoted(one.argument)} was {one.before or 'missing'}, then {one.after or 'missing'}"

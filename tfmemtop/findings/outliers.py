@@ -11,10 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, tensor_text
+from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.past_requests import largest_before
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.attribution import made_at
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.inventory import Inventory
@@ -65,7 +66,7 @@ _PREFIX = len("Out of memory: ")
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
-VECTORIZED_NAME = "a Jacobian or a vectorized map"
+_VECTORIZING = re.compile(r"(?:\b[\w.]+\.)?(?:batch_jacobian|jacobian|vectorized_map)(?=\()")
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
 
@@ -169,10 +170,13 @@ def grown_by_copying(request: Request) -> Cause | None:
             continue
         differ = [at for at, sides in enumerate(zip(old, a.shape, strict=True)) if sides[0] != sides[1]]
         if len(differ) == 1 and size * 2 >= a.asked > size:
+            larger = f"{request.who} makes {holder_name(name) if name else 'a tensor'} anew, larger each time"
+            both = f"{larger}: {format_bytes(a.asked)} beside the old {format_bytes(size)}"
             return Cause(
                 Key.GROWN_BY_COPYING,
-                f"{holder_name(name) if name else 'A tensor'} is recreated by {request.who}, larger each time: "
-                f"{format_bytes(a.asked)} beside the old {format_bytes(size)}.",
+                fitting(
+                    f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}.", room=_PREFIX
+                ),
                 name,
                 size + a.asked,
                 2,
@@ -187,6 +191,13 @@ def grown_by_copying(request: Request) -> Cause | None:
     return None
 
 
+def _free(a: Anatomy) -> str:
+    """Return why that was too much: the limit, or that what is free lies in smaller chunks."""
+    if a.asked and a.cached and a.largest_free and a.cached >= a.asked > a.largest_free:
+        return f"; {format_bytes(a.cached)} are free, in chunks up to {format_bytes(a.largest_free)}"
+    return f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
+
+
 def dense_gradient(request: Request) -> Cause | None:
     """The gradient of an embedding is made dense: as large as the whole table."""
     a = request.anatomy
@@ -194,15 +205,21 @@ def dense_gradient(request: Request) -> Cause | None:
     tables = [one for one in request.stock.tables if one[1] == shape]
     dense = [part for part in request.stock.parts if part.shape == shape and not part.python_name]
     looked_up = any("embedding" in name or "Gather" in name for name in request.stock.operations)
-    made = any(named(name).base in _DENSE for name in request.stock.operations)
+    made = sorted(name for name in request.stock.operations if named(name).base in _DENSE)
     if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not (looked_up and made):
         return None
     size = a.asked or 4 * prod(shape)
+    by = next((line for name in made if (line := made_at(request.hooked, name))), None)
+    gradient = f"The gradient of {quoted(tables[0][0])} is"
+    like = f"{tensor_text(list(shape), None)}, {format_bytes(size)}, as the whole table"
+    texts = [f"{gradient} dense, as large as the table: {request.who} asked for {tensor_text(list(shape), None)}."]
+    if by is not None:
+        maker = f"{named(by.operation).base} at {spot(by.file, by.line)}"
+        texts.insert(0, f"{gradient} made dense by {maker}: {like}.")
     code = "g = tf.IndexedSlices(g.values * 0.5, g.indices, g.dense_shape)  # any change, in place of * 0.5"
     return Cause(
         Key.DENSE_GRADIENT,
-        f"The gradient of {quoted(tables[0][0])} is dense, as large as the table: {request.who} asked for "
-        f"{tensor_text(list(shape), None)}, {format_bytes(size)}.",
+        fitting(*texts, room=_PREFIX),
         tables[0][0],
         size,
         1 + len(dense),
@@ -252,12 +269,20 @@ def vectorized(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or not is_vectorized(a):
         return None
-    return _too_large(a, "It computes all of its rows at once.", Action.FEWER_ROWS)
+    where = f", here in {named(a.node).base}" if a.node else ""
+    limit = f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
+    return _too_large(a, f"It computes all of its rows at once{where}{limit}.", Action.FEWER_ROWS)
 
 
 def is_vectorized(a: Anatomy) -> bool:
     """Return whether a Jacobian, or a map that TensorFlow vectorizes, made the request."""
     return bool(_VECTORIZED.search(a.message))
+
+
+def vectorized_name(a: Anatomy) -> str:
+    """Return what computes the rows of a vectorized request: ``tape.jacobian``, if the script's line has one call."""
+    calls = {found[0] for found in _VECTORIZING.finditer(a.code)}
+    return calls.pop() if len(calls) == 1 else "a Jacobian or a vectorized map"
 
 
 def padded(request: Request) -> Cause | None:
@@ -382,7 +407,7 @@ def _changed(request: Request) -> str:
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed:
             if one.before != one.after and "[" in one.after and "None" not in one.after:
-                return argument_changed(one, course.function.name)
+                return f"Argument {argument_changed(one)} in {quoted(course.function.name)}."
     return ""
 
 

@@ -53,10 +53,14 @@ class Scene(msgspec.Struct, frozen=True):
 
     @property
     def room(self) -> int:
-        """Characters before the text of a cause: that memory ran out at a line, or that it rises."""
+        """Characters before the text of a cause that names a line itself: that memory ran out, or that it rises."""
+        return len("Out of memory: " if self.need.failed else "Memory keeps rising: ")
+
+    @property
+    def room_at(self) -> int:
+        """Characters before the text of a cause: that memory ran out, and at which line, or that it rises."""
         at = self.hooked.waiting
-        line = f" at {spot(at.file, at.line)}" if at and at.file else ""
-        return len(f"Out of memory{line}: " if self.need.failed else "Memory keeps rising: ")
+        return self.room + (len(f" at {spot(at.file, at.line)}") if at and at.file and self.need.failed else 0)
 
     def grew(self, size: int) -> bool:
         """Return whether most of the *size* bytes that are kept came in the time in which memory in use rose.
@@ -77,7 +81,8 @@ class Scene(msgspec.Struct, frozen=True):
 
     def sized(self, size: int) -> str:
         """Return *size* bytes as a part of the memory in use: ``200.0 MiB of the 501.9 MiB in use``."""
-        return f"{format_bytes(size)} {self.of_all}"
+        part, whole = format_bytes(size), format_bytes(self.stock.in_use)
+        return f"all {whole} in use" if part == whole else f"{part} {self.of_all}"
 
     @property
     def each(self) -> str:

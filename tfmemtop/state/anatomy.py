@@ -29,7 +29,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     with most: its number and its bytes. ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the
     reading are older than the failure. ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow
     reports that it can do without this memory. Where ``operation`` calls a graph, ``node`` is the operation of the
-    graph that asked, and ``node_line`` the line that made it, as far as they are known.
+    graph that asked, and ``node_line`` the line that made it, as far as they are known. ``code`` is the text
+    of ``line``.
     """
 
     pid: int
@@ -55,6 +56,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     map_age_s: float | None
     node: str | None = None
     node_line: str | None = None
+    code: str = ""
 
     @property
     def cached(self) -> int | None:
@@ -173,6 +175,7 @@ def _anatomy(
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
         node=node,
         node_line=f"{made.file}:{made.line}" if made and made.file else None,
+        code=waiting.code if waiting else "",
     )
 
 

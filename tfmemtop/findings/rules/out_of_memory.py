@@ -9,7 +9,7 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, node_name, operation_name, tensor_text
-from tfmemtop.findings.outliers import VECTORIZED_NAME, is_vectorized
+from tfmemtop.findings.outliers import is_vectorized, vectorized_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
@@ -18,6 +18,7 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
 from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.program import program
+from tfmemtop.tensorflow_text import XLA_RAN_OUT
 from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
@@ -80,8 +81,8 @@ class AllocationFailed(CauseFinding, frozen=True):
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
                 return replace(cause, text=text, evidence=(cause.text, *cause.evidence))
-        line = named_spot(self.anatomy.node_line or self.anatomy.line or "")
-        at = f" at {line}" if line not in cause.text else ""
+        lines = [named_spot(line) for line in (self.anatomy.node_line, self.anatomy.line) if line]
+        at = next((f" at {line}" for line in lines if line not in cause.text), "")
         text = fitting(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", cause.text)
         if cause.key in _NAMES_REQUEST:
             return replace(cause, text=text)
@@ -229,13 +230,16 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
     """
     name, line = operation_name(a.operation), a.line
     if is_vectorized(a):
-        name = VECTORIZED_NAME
+        name = vectorized_name(a)
     elif a.node:
         name, line = node_name(a.node), a.node_line or a.line
+    function = ""
+    if XLA_RAN_OUT in a.message and (a.operation or "").startswith("__"):
+        name, function, line = "XLA", f" for the compiled {name}" + (f" at {named_spot(line)}" if line else ""), None
     who = (name or "the script") + (f" at {named_spot(line)}" if line else "")
     if a.asked is not None:
         shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
-        return f"{who} asked for {format_bytes(a.asked)}{shape}"
+        return f"{who} asked for {format_bytes(a.asked)}{shape}{function}"
     if a.more_than:
         return f"{who} asked for more than {format_bytes(a.more_than)}"
     return f"{who} asked for more than there was room for"

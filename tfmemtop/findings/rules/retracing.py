@@ -8,7 +8,7 @@ from pathlib import PurePath
 from tfmemtop.events import Changed
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.names import Callsite, line_of, quoted
+from tfmemtop.findings.names import Callsite, argument_changed, line_of, quoted
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run, superseded
@@ -78,7 +78,8 @@ class Retraced(Finding, frozen=True):
 
     @property
     def said(self) -> Said:
-        span = f"{self.span_s:.0f} s" if self.span_s >= 2 else "second"
+        span = f" in the last {self.span_s:.0f} s" if self.traces < self.traces_so_far else ""
+        differs = f", as {argument_changed(self.changed[0])}" if self.changed and not self.mostly_anew else ""
         graphs, calls = counted(self.traces_so_far, "graph"), counted(self.calls_so_far, "call")
         explanation = (
             f"{self.function} has {graphs} so far, in {calls}. tf.function builds a new graph for each new shape or "
@@ -92,8 +93,8 @@ class Retraced(Finding, frozen=True):
                 "the other count together."
             )
         return Said(
-            f"{self.name} was traced in {self.traces} of its {counted(self.calls, 'call')} in the last {span}, and "
-            "each graph stays in memory.",
+            f"{self.name} was traced in {self.traces} of its {counted(self.calls, 'call')}{span}{differs}; each graph "
+            "stays in memory.",
             explanation,
             code(self),
             why(self),
