@@ -13,7 +13,10 @@ T = TypeVar("T")
 
 KINDS: tuple[type[Event], ...] = event_types()
 
-_FIRST = ("session", "device", "run", "process", "hook", "initialised", "effective", "device_reading", "allocator")
+_FIRST = (
+    *("session", "device", "run", "process", "hook", "initialised", "effective", "device_reading", "allocator"),
+    "outside",  # its last state, that nothing reads the process any more, takes the pools from the screen
+)
 """The order in which these events make a picture. All others follow, the end of a run last."""
 
 _LAST = ("run_end",)
