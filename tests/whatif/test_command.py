@@ -205,6 +205,17 @@ def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_
     assert "by the replay alone" not in text and "perhaps" not in text
 
 
+def test_a_peak_that_rises_a_little_later_raises_the_smallest_limit() -> None:
+    text, told = outgrown(streams.allocator(9.5, 100, 8 * GIB, 10 * GIB + 100 * MIB, 12 * GIB))
+    assert not told["seen"]["outgrown"] and told["smallest"]["growth_on"]["at_least"] == 12 * GIB
+    assert told["smallest"]["growth_on"]["surely"] == 15 * GIB + 100 * MIB and "~15460M is the smallest" in text
+
+
+def test_a_pool_that_grew_later_but_not_above_the_smallest_limit_needed_no_more() -> None:
+    _, told = outgrown(streams.allocator(9.5, 100, 8 * GIB, 10 * GIB, 14 * GIB))
+    assert not told["seen"]["outgrown"] and told["smallest"]["growth_on"]["surely"] == 15 * GIB
+
+
 @pytest.mark.parametrize(
     "later",
     [

@@ -134,8 +134,14 @@ class Replayed(Event, tag="replayed", frozen=True):
         return next((limits for limits in self.smallest if limits.growth is growth), None)
 
     def outgrown(self, peak: int, pool: int | None) -> bool:
-        """Return whether a run with this *peak* in use and largest *pool*, in bytes, needed more than was replayed."""
+        """Return whether a run with this *peak* in use and largest *pool*, in bytes, needed more than was replayed.
+
+        A pool that grew further, as threads took turns in other orders, but not above the smallest limit that is
+        surely enough, would have done the same under that limit.
+        """
         present = self.present
         if present is None or not present.in_order.fits:
             return False
-        return peak > present.in_order.peak * HIGHER_LATER or (pool or 0) > present.in_order.peak_pool
+        least = self.least(present.growth)
+        enough = max(present.in_order.peak_pool, least.surely if least else 0)
+        return peak > present.in_order.peak * HIGHER_LATER or (pool or 0) > enough

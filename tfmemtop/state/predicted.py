@@ -77,6 +77,14 @@ class Predicted(msgspec.Struct, frozen=True):
         return self.later is not Later.NO_MORE
 
     @property
+    def _risen(self) -> int:
+        """By how much, in bytes, whole MiB, the peak has risen since the allocations that were replayed."""
+        present, now = self.replayed.present, self.measured
+        if present is None or now is None or not present.in_order.fits:
+            return 0
+        return max(0, -(-((now.peak or 0) - present.in_order.peak) // MIB) * MIB)
+
+    @property
     def pool(self) -> int | None:
         """The largest size of the pool that was measured, in bytes."""
         now = self.measured
@@ -99,7 +107,8 @@ class Predicted(msgspec.Struct, frozen=True):
         if self.is_as_measured(row):
             return True  # whatever the replay says
         if row.fits is False or not self.outgrown:
-            return row.fits
+            ends = self.ends(row.growth) if row.fits else None
+            return None if ends and ends.surely and row.limit and row.limit < ends.surely else row.fits
         return False if row is self.replayed.present and self.later is Later.RAN_OUT else None
 
     def is_as_measured(self, row: SettingReplayed) -> bool:
@@ -122,8 +131,11 @@ class Predicted(msgspec.Struct, frozen=True):
     def ends(self, growth: bool) -> Ends | None:
         """Return what is known of the smallest limit with growth on, or off; ``None`` if it was not replayed."""
         least, present = self.replayed.least(growth), self.replayed.present
-        if least is None or not self.outgrown:
-            return None if least is None else Ends(least.at_least, least.surely, alike=least.alike or least.surely)
+        if least is None:
+            return None
+        if not self.outgrown:
+            more = self._risen
+            return Ends(least.at_least, least.surely + more, alike=(least.alike or least.surely) + more)
         alike = present is not None and present.growth is growth
         reached = self.pool if self.later is Later.MORE and alike else None
         failed = present.limit if self.later is Later.RAN_OUT and present and alike else None
