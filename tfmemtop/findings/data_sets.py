@@ -2,16 +2,18 @@
 
 from tfmemtop.events.census import DatasetBuffer
 from tfmemtop.events.machine import is_cpu
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.names import spot, tensor_text
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene
 from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
 from tfmemtop.units import format_bytes
 
-_INTERLEAVE = "interleave"
+_CACHE, _INTERLEAVE = "cache", "interleave"
 _BUFFERS = {
     "shuffle": Action.SMALLER_BUFFER,
-    "cache": Action.CACHE_IN_FILE,
+    _CACHE: Action.CACHE_IN_FILE,
     "prefetch": Action.PREFETCH_LESS,
     _INTERLEAVE: Action.INTERLEAVE_LESS,
 }
@@ -33,22 +35,26 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
-    each, count, size = _elements(scene)
+    each, count, size, most = _elements(scene)
     if largest is not None and (size < room or not _alike(largest, each)):
         each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
     if not each or not scene.matters(size):
         return None
-    of = f"up to {largest.elements:,} elements" if largest else "elements"
+    made = f", made at {spot(most.line.file, most.line.line)}" if most and most.line and most.line.file else ""
+    of = f"up to {largest.elements:,} elements of {format_bytes(each)}" if largest else ""
     if largest is not None and size // each < (largest.elements or 0):
         of = f"~{size // each:,} of at most {largest.elements:,} elements"
-    what = f"The {kind} buffer of a data set keeps {of} of {format_bytes(each)}"
-    if kind == _INTERLEAVE:
-        what = (
-            f"The interleave of a data set keeps {count} pieces of its open inputs, ~{format_bytes(size // count)} each"
-        )
+    what = f"The {'cache' if kind == _CACHE else f'{kind} buffer'} of a data set keeps "
+    what += of or f"~{size // each:,} elements of {format_bytes(each)}"
+    if kind == _INTERLEAVE and most is not None:
+        of = tensor_text(list(most.shape or ()), most.dtype)
+        what = f"An interleave has {count:,} inputs open, with {of} of each"
+        if most.count < count or "while" in most.operation:  # one input may have several
+            what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
+    whole = f": ~{format_bytes(size)} {scene.of_all}."
     return Cause(
         Key.DATASET_BUFFER,
-        f"{what}: ~{format_bytes(size)} {scene.of_all}.",
+        fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),
         f"tf.data {kind}",
         size,
         count or size // each,
@@ -56,17 +62,20 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     )
 
 
-def _elements(scene: Scene) -> tuple[int, int, int]:
-    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all."""
+def _elements(scene: Scene) -> tuple[int, int, int, Part | None]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all.
+
+    The last is the largest part of them.
+    """
     kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
     alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
     parts = [part for part in alike if part.count >= MANY]
     if not parts:
-        return 0, 0, 0
+        return 0, 0, 0, None
     most = max(parts, key=lambda part: part.bytes)
     each = most.requested // most.count
     same = [part for part in parts if part.requested // part.count == each]
-    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest)
+    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest), most
 
 
 def _of_step(scene: Scene) -> int:
@@ -85,7 +94,7 @@ def _buffering(scene: Scene) -> str | None:
     told = list(look.buffers) if look else []
     known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
     known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
-    each, _, size = _elements(scene)
+    each, _, size, _ = _elements(scene)
     return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
 
 

@@ -88,9 +88,14 @@ class HostGrowth(Finding, frozen=True):
             cause = (
                 f"Dataset.from_generator was called {self.generators} times, and each call keeps its generator's data"
             )
-        each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each is not None else ""
-        rose = f"It rose by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}."
-        headline = f"{who} memory {'kept' if self.ended else 'keeps'} rising: {cause}. {rose}"
+        # What rises with each data set that is made says nothing of a step.
+        each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each and not self.generators else ""
+        rose = f"by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}"
+        keeps = f"{who} memory {'kept' if self.ended else 'keeps'} rising"
+        headline = f"{keeps}: {cause}. It rose {rose}."
+        if retraced is None and not self.generators:
+            beside = "" if self.pools is None else " beside TensorFlow's pools and"
+            headline = f"{keeps}, {rose},{beside} without retracing: {cause}. tracemalloc names lines."
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
         pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."
         if self.pools is None:
