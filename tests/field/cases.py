@@ -369,6 +369,15 @@ CASES = (
         "long_recording", "long_recording.py 3000", "--cpu-pool 512M", "step_larger_than_before",
         "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model",
     ),
+    # What people write after tutorials.
+    Case(
+        "searched_models", "searched_models.py model", "--cpu-pool 400M", "variables_kept", "searched_models.py score",
+        holder=r"trials\[\*\]\.model", remedy="process", never="set_weights", compiled=True,
+    ),
+    Case(
+        "whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
+        remedy="batch", never="before, it asked", compiled=True,
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
