@@ -228,6 +228,16 @@ def test_labels_in_one_hot_form_may_be_integers() -> None:
     assert Action.KEEP_INTEGERS not in advice("dense/Relu")
 
 
+def test_numbers_of_double_precision_may_be_single() -> None:
+    def advice(dtype: str) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        return actions(told(full, replace(error(operation="__inference_f_7"), dtype=dtype)).cause)
+
+    assert advice("double")[:2] == [Action.USE_FLOAT32, Action.REDUCE_BATCH] and Action.USE_FLOAT32 not in advice(
+        "float"
+    )
+
+
 def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     def advice(code: str, census: events.Census) -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]

@@ -148,6 +148,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
+    if limited and a.dtype == "double":
+        cause = replace(cause, remedies=(Action.USE_FLOAT32, *cause.remedies[-2:]))
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:

@@ -71,6 +71,7 @@ _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
 
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
+_PUSHED = "TensorListPushBack"
 _ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
 _OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on another counts
 _LEAST = 8 * MIB
@@ -381,6 +382,8 @@ def longer_loop(request: Request) -> Cause | None:
     most = max(past, default=0)
     if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
         return None
+    # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
+    why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
     return Cause(
         Key.STEP_LARGER,
         f"{request.who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
@@ -389,7 +392,7 @@ def longer_loop(request: Request) -> Cause | None:
         size,
         rounds,
         (Action.BOUND_REQUEST,),
-        evidence=("The loop's results are kept for the gradient: each round needs as much again.",),
+        evidence=(f"The loop's results are kept {why}: each round needs as much again.",),
     )
 
 

@@ -115,6 +115,9 @@ class Action:
     KEEP_INTEGERS = Remedy(
         "leave out one_hot: integer labels with sparse_categorical_crossentropy, an Embedding for integer inputs"
     )
+    USE_FLOAT32 = Remedy(
+        "use float32, which takes half of float64, the type of NumPy's arrays: array.astype(numpy.float32)"
+    )
     STAY_SPARSE = Remedy(
         "keep it sparse, as with tf.sparse.sparse_dense_matmul, or make it dense in parts: batch by batch"
     )
