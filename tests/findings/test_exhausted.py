@@ -127,6 +127,29 @@ def test_an_operation_in_a_graph_is_named_with_its_layer_and_its_own_line() -> N
     assert "at net.py:7 asked" in told(gpu(2 * GIB, OURS), stands, *known, graph).said.headline
 
 
+def test_what_asked_is_named_by_the_call_in_the_script_and_xla_by_its_error() -> None:
+    def headline(message: str, code: str = "") -> str:
+        failed = msgspec.structs.replace(error(operation="__inference_f_140"), message=message)
+        stands = events.Waiting(t=29.0, pid=100, operation=None, file="/home/ada/train.py", line=12, code=code)
+        return told(gpu(2 * GIB, OURS), stands, failed).said.headline
+
+    rows = "OOM [[{{node gradient_tape/MatMul/pfor/MatMul}}]]"
+    assert "tape.jacobian at train.py:12 asked" in headline(rows, "j = tape.jacobian(y, model.w)")
+    assert "here in MatMul" in headline(rows) and "a Jacobian or a vectorized map at train.py:12 asked" in headline(
+        rows
+    )
+    compiled = headline("Out of memory while trying to allocate 64.00MiB. [Op:__inference_f_140]")
+    assert "XLA asked for 64.0 MiB" in compiled and "for the compiled tf.function `f` at train.py:12" in compiled
+
+
+def test_where_memory_ran_out_comes_before_who_keeps_it() -> None:
+    stands = events.Waiting(t=29.0, pid=100, operation="AddV2", file="/home/ada/train.py", line=12)
+    kept = events.Alike("losses", 900, [1024], "float32", "GPU:0", 1900 * MIB)
+    look = events.Census(t=29.5, pid=100, kinds={"GPU:0": {"tensors": 0}}, largest=[], tensors=9, alike=[kept])
+    text = told(gpu(2 * GIB, OURS), stands, look, error()).said.text
+    assert text.startswith("Out of memory at train.py:12: `losses` keeps 900 tensors of [1024] float32: 1.9 GiB")
+
+
 def test_held_back_by_the_users_limit() -> None:
     finding = told(gpu(2 * GIB, OURS), error())
     assert finding.cause.key is Key.LIMIT_TOO_SMALL and finding.anatomy.limit_by is LimitBy.TFMEMTOP

@@ -353,6 +353,16 @@ def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
     assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
 
 
+def test_elements_are_told_with_the_line_that_made_them() -> None:
+    line = events.OperationLine("Fill", "/a/data.py", 6, "data = data.map(decode)")
+    elements = replace(part("map/Fill", 600 * MIB, 600, shape=(512, 512)), line=line)
+    cached = kept(look(buffers=[events.DatasetBuffer("cache", None, MIB)]), elements, device="CPU:0")
+    assert cached is not None and "~600 elements of 1.0 MiB, made at data.py:6: ~600.0 MiB" in cached.text
+    error = events.OutOfMemory(t=30.0, pid=100, message="… passed to InterleaveDataset:1 transformation")
+    opened = keeper(Scene(stock(look(), elements, device="CPU:0"), FULL, hooked(error)))
+    assert opened is not None and "600 inputs open, with [512,512] float32 of each, made at data.py:6" in opened.text
+
+
 def test_results_of_the_models_layers_are_no_elements_of_a_data_set() -> None:
     def size(layer: str) -> int | None:
         kernel = replace(part("kernel", MIB, kind=Kind.VARIABLES), layer="conv")

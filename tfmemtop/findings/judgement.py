@@ -122,6 +122,8 @@ def _not_memory(state: State, run: RunState) -> Cause:
         error = hooked.error
         at = f" at {spot(error.file, error.line)}" if error.file else ""
         message = _MARK.sub("", error.message).strip().removesuffix(" name:").removeprefix(f"{error.kind}: ")
+        if error.kind == KeyError.__name__:
+            message = repr(message)  # a key
         what = f"{error.kind}{at}" + (f": {message}" if message else "")
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""

@@ -270,9 +270,13 @@ def variables_kept(scene: Scene) -> Cause | None:
 def _variables_kept(
     scene: Scene, text: str, holder: str, size: int, number: int, remedies: tuple[Remedy, ...]
 ) -> Cause:
+    whole, root = f"{text}{scene.sized(size)}", holder.partition("[*]")[0]
+    beside = (one for one in scene.stock.kept if one.variables and holder != one.holder and "[*]" in one.holder)
+    more = next((one for one in beside if one.holder.partition("[*]")[0] == root), None)
+    also = f"; {holder_name(more.holder)} {format_bytes(more.bytes)}" if more else ""
     return Cause(
         Key.VARIABLES_KEPT,
-        f"{text}{scene.sized(size)}.",
+        fitting(f"{whole}{also}.", f"{whole}.", room=scene.room_at),
         holder,
         size,
         number,

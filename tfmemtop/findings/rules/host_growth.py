@@ -95,7 +95,7 @@ class HostGrowth(Finding, frozen=True):
         headline = f"{keeps}: {cause}. It rose {rose}."
         if retraced is None and not self.generators:
             beside = "" if self.pools is None else " beside TensorFlow's pools and"
-            headline = f"{keeps}, {rose},{beside} without retracing: {cause}. tracemalloc names lines."
+            headline = f"{keeps}, {rose},{beside} without retracing: {cause}. tracemalloc tells what Python made."
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
         pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."
         if self.pools is None:
