@@ -95,10 +95,7 @@ class Agent:
             modules[reader.module] = reader.title, self._arrival_of(reader)
         self.import_watch = ImportWatch(self.messenger.guarded, modules)
         atexit.register(self._exit)
-        os.register_at_fork(after_in_child=self._forked)
-
-    def _forked(self) -> None:
-        self.messenger.guarded("fork", bool)
+        os.register_at_fork(after_in_child=lambda: self.messenger.guarded("fork", bool))
 
     def _start_over(self) -> None:
         """Begin anew in a forked child, which needs a connection of its own and lacks the parent's thread."""

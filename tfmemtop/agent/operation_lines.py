@@ -35,7 +35,8 @@ class OperationLines:
         self._messenger = messenger
         self._collector = collector
         self._graphs: list[Any] = []
-        self._wanted: list[str] = []
+        self.wanted: list[str] = []
+        """The operations whose lines are still to be looked up."""
         self._library = os.__file__.rpartition("/")[0] + "/"
 
     def graph_made(self, graph: Any) -> None:
@@ -48,22 +49,17 @@ class OperationLines:
     def want(self, operations: "list[Any]") -> None:
         """Note that the engine requests the lines of *operations*."""
         names = [name for name in operations if type(name) is str and name]
-        self._wanted += [name for name in names if name not in self._wanted]
-        del self._wanted[_WANTED:]
-
-    @property
-    def waiting(self) -> bool:
-        """Whether there is more to look up."""
-        return bool(self._wanted)
+        self.wanted += [name for name in names if name not in self.wanted]
+        del self.wanted[_WANTED:]
 
     def work(self) -> None:
         """Look up some of the lines, and send those that were found, a few in one message."""
-        if not self._wanted:
+        if not self.wanted:
             return
         began = thread_time()
         found: list[list[Any]] = []
-        while self._wanted and len(found) < _SENT and thread_time() - began < AT_ONCE_S and self._collector.room():
-            operation = self._wanted.pop(0)
+        while self.wanted and len(found) < _SENT and thread_time() - began < AT_ONCE_S and self._collector.room():
+            operation = self.wanted.pop(0)
             stack = self._stack_of(operation)
             if stack:
                 line = Line(stack[-1].filename, stack[-1].lineno)

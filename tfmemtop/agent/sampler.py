@@ -193,7 +193,7 @@ class Sampler:
         until = self._next_reading if next_map is None else min(self._next_reading, next_map)
         next_window = self._windows.next()
         until = until if next_window is None else min(until, next_window)
-        if self._lines.waiting:
+        if self._lines.wanted:
             until = min(until, time.monotonic() + PAUSE_S)
         return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
