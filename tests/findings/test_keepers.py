@@ -252,6 +252,17 @@ def test_variables_that_python_has_dropped() -> None:
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None
 
 
+def test_what_was_made_as_the_value_of_a_variable_that_is_there_was_one_of_those_dropped() -> None:
+    def size(operation: str) -> int | None:
+        own = replace(part("AddV2", 100 * MIB, kind=Kind.VARIABLES), python_name="model/kernel")
+        kernel = events.Variable("model/kernel", "variables", [256, 1024], "float32", "GPU:0", 100 * MIB)
+        census = look(variables=[kernel], gone=[events.Gone("GPU:0", 3, 300 * MIB)])
+        cause = kept(census, own, part(operation, 300 * MIB, 3))
+        return cause.bytes if cause else None
+
+    assert (size("AddV2"), size("Relu")) == (300 * MIB, None)
+
+
 def test_a_tape_that_is_open() -> None:
     results = part("while/MatMul", 600 * MIB, 300)
     cause = kept(look(tapes=1), results)

@@ -191,7 +191,13 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
     def dropped(self) -> int:
         """Bytes in use of variables that Python no longer holds: of those that were recorded, or of what is older."""
         before = sum(part.bytes for part in self.parts if part.kind is Kind.BEFORE)
-        values = sum(part.bytes for part in self.parts if _is_value(part))
+        own = {(part.operation, part.shape) for part in self.parts if _is_value(part) and part.python_name}
+        # What no variable has any more, and was made as the value of one that is there.
+        values = sum(
+            part.bytes
+            for part in self.parts
+            if _is_value(part) or (not part.python_name and (part.operation, part.shape) in own)
+        )
         return min(self.gone[1], before + max(0, values - self._variables.total()))
 
     @property
