@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import windows as w
 from tests.findings.situations import actions, begin, effective, found, reading
 from tests.findings.test_exhausted import error
+from tests.findings.test_keepers import look
 from tests.streams import GIB, MIB, fold
 from tfmemtop import events
 from tfmemtop.events import recording
@@ -26,6 +28,7 @@ from tfmemtop.findings.rising import may_rise, merged, retained, rises
 from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state.history import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
@@ -145,6 +148,16 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     # Unless others have waited in between, each for ten seconds.
     lines = [events.AllocatorLine(t=t, pid=100, at=t, allocator="bfc", size=300 * MIB) for t in (43.1, 53.1, 63.1)]
     assert is_leak(RAN_OUT, flat, *lines, error(t=73.0, requested=300 * MIB))
+
+
+def test_a_leak_of_few_tensors_without_a_path_is_told_with_them() -> None:
+    def found_with(count: int, tapes: int = 0) -> Cause:
+        held = events.Alike("", count, [32, 64], "float32", "GPU:0", 500 * MIB)
+        return cause(RAN_OUT, replace(look(held, tapes=tapes), t=34.0), failure())
+
+    few = found_with(MANY)
+    assert few.key is Key.TENSORS_KEPT and "8 tensors of [32,64]" in few.text and "6.3 MiB a step" in few.text
+    assert found_with(MANY - 1).key is Key.GROWTH and found_with(MANY, tapes=1).key is Key.GROWTH
 
 
 def test_what_a_step_gives_back_is_not_retained() -> None:

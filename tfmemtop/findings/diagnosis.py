@@ -91,7 +91,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         return kept
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
-    full = _grown(hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
+    full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
     return _beyond_all(_between(full, stock, a), hooked, trend, a, began - _LONG_AGO_S)
 
 
@@ -257,7 +257,7 @@ def _makes_variable(stock: Inventory, shape: tuple[int, ...], code: str) -> bool
     return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)
 
 
-def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:
+def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:
     """Return that memory rose until the pool was *full* (seconds), where without that there would have been room."""
     if trend is None or a.in_use is None:
         return None
@@ -273,6 +273,23 @@ def _grown(hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Caus
     if steps < MANY or not _in_pieces(hooked, a.device, rise.size):
         return None  # as if a model were being made, or a few tensors replaced by ever larger ones
     each = f", by {format_bytes(int(rise.size / steps))} a {unit.rstrip('s')}"
+    held = stock.loose[0] if stock.loose else None
+    if (
+        held is not None
+        and not (stock.look and stock.look.tapes)
+        and held.count >= MANY
+        and (rise.size <= 2 * held.bytes <= 2 * a.in_use)
+    ):
+        what = f"{counted(held.count, 'tensor')} of {tensor_text(list(held.shape or []), None)}, "
+        return Cause(
+            Key.TENSORS_KEPT,
+            f"Memory that was not freed rose{each}: Python holds {what}{format_bytes(held.bytes)} of the "
+            f"{format_bytes(stock.in_use)} in use.",
+            bytes=held.bytes,
+            count=held.count,
+            remedies=(Action.KEEP_ARRAYS,),
+            evidence=("No path to them was found in Python.",),
+        )
     return Cause(
         Key.GROWTH,
         f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
