@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.names import named_spot
+from tfmemtop.findings.names import PASSED, named_spot
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.units import counted, format_bytes, format_short, spoken
@@ -44,8 +44,6 @@ WHAT_THIS_IS = (
 )
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
-_ARGUMENT = re.compile(r"filter_traceback\.<locals>\.error_handler\.<locals>\.args\b.*")
-"""The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _NAMELESS = {
     Kind.BEFORE: UNKNOWN,
     Kind.UNKNOWN: UNKNOWN,
@@ -92,7 +90,7 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str
     """
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
-    if _ARGUMENT.fullmatch(name):
+    if PASSED.fullmatch(name):
         return "an argument of a call"
     return named_spot(operation(name), whole=whole or by is not By.LINE) if name else nameless(of)
 

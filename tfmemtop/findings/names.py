@@ -52,6 +52,8 @@ _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
 """The name that ipykernel gives to a cell's code for its debugger, as if the cell were a file."""
 
 _CACHED = re.compile(r"(?P<function>.+)\.<lru_cache>.*")
+PASSED = re.compile(r"(filter_traceback\.<locals>\.)?error_handler\.<locals>\.args\b.*")
+"""The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _INSIDE = re.compile(r"(?P<function>.+)\.__closure__\[[\d*]+\]\.cell_contents(?P<name>.+)")
 _PRIVATE = re.compile(r"(?<=\])(\._\w+)+$")
 """Private attributes of the items of a collection, such as ``histories[*]._model``: the script does not write them."""
@@ -109,6 +111,8 @@ def holder_name(path: str) -> str:
         return f"the lru_cache of {holder_name(cached['function'])}"
     if path.endswith(".<locals>"):
         return f"a local variable of {path.removesuffix('.<locals>')}()"  # of a coroutine, which does not show its name
+    if PASSED.fullmatch(path):
+        return "an argument of a call"
     if inside := _INSIDE.fullmatch(path):
         return f"{quoted('…' + inside['name'])} in what {holder_name(inside['function'])} captures"
     function, name = path.rpartition(".<locals>.")[::2]
