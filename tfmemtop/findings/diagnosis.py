@@ -199,8 +199,9 @@ def _largest_results(stock: Inventory) -> Iterator[str]:
         if sum(size for _, size in most) * 2 >= stock.in_use and () not in dict(most):
             of_each = (f"{counted(counts[shape], 'tensor')} of {tensor_text(list(shape), None)}" for shape, _ in most)
             yield f"Mostly {' and '.join(of_each)}."
-    if parts and parts[0].bytes >= _MOSTLY * stock.in_use:
+    if parts and parts[0].bytes >= _SHARE * stock.in_use:
         yield f"Largest: {_named_part(parts[0], sized=False)}."
+        yield f"Largest: {_named_part(replace(parts[0], layer=''), sized=False)}."
 
 
 def _named_part(part: Part, *, sized: bool = True) -> str:
