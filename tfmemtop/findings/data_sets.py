@@ -8,6 +8,7 @@ from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
+from tfmemtop.tensorflow_text import failed_node
 from tfmemtop.units import format_bytes
 
 _CACHE, _INTERLEAVE = "cache", "interleave"
@@ -48,9 +49,10 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     what += of or f"~{size // each:,} elements of {format_bytes(each)}"
     if kind == _INTERLEAVE and most is not None:
         of = tensor_text(list(most.shape or ()), most.dtype)
-        what = f"An interleave has {count:,} inputs open, with {of} of each"
-        if most.count < count or "while" in most.operation:  # one input may have several
-            what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
+        what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
+        failure = scene.hooked.failure
+        if failure and most.count == count and failed_node(failure.error.message) == most.operation:
+            what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
     whole = f": ~{format_bytes(size)} {scene.of_all}."
     return Cause(
         Key.DATASET_BUFFER,
