@@ -51,7 +51,8 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         of = tensor_text(list(most.shape or ()), most.dtype)
         what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
         failure = scene.hooked.failure
-        if failure and most.count == count and failed_node(failure.error.message) == most.operation:
+        once = most.count == count and "while" not in most.operation
+        if failure and once and failed_node(failure.error.message) == most.operation:
             what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
     whole = f": ~{format_bytes(size)} {scene.of_all}."
     return Cause(
