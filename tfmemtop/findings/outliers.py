@@ -11,7 +11,16 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.names import (
+    argument_changed,
+    holder_name,
+    named_spot,
+    node_name,
+    operation_name,
+    quoted,
+    spot,
+    tensor_text,
+)
 from tfmemtop.findings.past_requests import largest_before
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.state.anatomy import Anatomy
@@ -96,9 +105,21 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def who(self) -> str:
         """The operation and the line that asked: ``ConcatV2 at train.py:9``."""
-        a = self.anatomy
-        name = operation_name(a.operation) or "The script"
-        return name + (f" at {named_spot(a.line)}" if a.line else "")
+        name, line = asked_by(self.anatomy)
+        return _at(name or "The script", line)
+
+
+def asked_by(a: Anatomy) -> tuple[str, str | None]:
+    """Return the operation and the line that asked, those in a graph where they are known."""
+    if is_vectorized(a):
+        return vectorized_name(a), a.line
+    if a.node:
+        return node_name(a.node), a.node_line or a.line
+    return operation_name(a.operation), a.line
+
+
+def _at(name: str, line: str | None) -> str:
+    return name + (f" at {named_spot(line)}" if line else "")
 
 
 Rule = Callable[[Request], Cause | None]
@@ -384,11 +405,12 @@ def longer_loop(request: Request) -> Cause | None:
         return None
     # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
     why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
+    who = _at(operation_name(request.anatomy.operation) or "The script", request.anatomy.line)
     return Cause(
         Key.STEP_LARGER,
-        f"{request.who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
+        f"{who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
         f"those of {most:,}.",
-        request.who,
+        who,
         size,
         rounds,
         (Action.BOUND_REQUEST,),

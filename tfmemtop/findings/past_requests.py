@@ -42,7 +42,7 @@ def largest_before(
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and name is None:
         return None
-    found: list[tuple[bool, PastRequest]] = []
+    found: list[tuple[bool, bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
         for kind in _made_by(before, window, course):
@@ -57,12 +57,13 @@ def largest_before(
                 or shape is None
                 or (_extends(known, shape) and _is_of_another_batch(known, shape))
             )
-            if alike and shape and name is None and not same and _is_of_another_width(known, shape):
+            wider = shape is not None and name is None and _is_of_another_width(known, shape)
+            if wider and not same:
                 continue
             if alike or (name is not None and _smaller(known, shape) and _is_at(line, hooked, course.name(kind))):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
-                found.append((same, PastRequest(() if of_bytes else tuple(known), kind.requested)))
-    return max(found, key=lambda one: (one[0], one[1].bytes), default=(False, None))[1]
+                found.append((same, not wider, PastRequest(() if of_bytes else tuple(known), kind.requested)))
+    return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]
 
 
 def _made_by(before: float, window: Holders, course: WindowCourse) -> list[Holding]:
@@ -99,7 +100,7 @@ def _is_at(line: str | None, hooked: Hooked, operation: str) -> bool:
 
 def _is_of_another_width(known: list[int], shape: list[int]) -> bool:
     """Return whether only the second of four dimensions differs: on a GPU, that may be the channels of pictures."""
-    return len(shape) == 4 and known[0] == shape[0] and known[2:] == shape[2:]
+    return len(known) == len(shape) == 4 and known[0] == shape[0] and known[2:] == shape[2:]
 
 
 def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
-from tfmemtop.findings.names import named_spot, node_name, operation_name, tensor_text
-from tfmemtop.findings.outliers import is_vectorized, vectorized_name
+from tfmemtop.findings.names import named_spot, tensor_text
+from tfmemtop.findings.outliers import asked_by
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
@@ -83,6 +83,8 @@ class AllocationFailed(CauseFinding, frozen=True):
                 return replace(cause, text=text, evidence=(cause.text, *cause.evidence))
         lines = [named_spot(line) for line in (self.anatomy.node_line, self.anatomy.line) if line]
         at = next((f" at {line}" for line in lines if line not in cause.text), "")
+        if cause.key in _NAMES_REQUEST and any(line in cause.text for line in lines):
+            at = ""  # one place is enough
         text = fitting(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", cause.text)
         if cause.key in _NAMES_REQUEST:
             return replace(cause, text=text)
@@ -228,11 +230,7 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
 
     With *shaped*, the shape of the tensor follows.
     """
-    name, line = operation_name(a.operation), a.line
-    if is_vectorized(a):
-        name = vectorized_name(a)
-    elif a.node:
-        name, line = node_name(a.node), a.node_line or a.line
+    name, line = asked_by(a)
     function = ""
     if XLA_RAN_OUT in a.message and (a.operation or "").startswith("__"):
         name, function, line = "XLA", f" for the compiled {name}" + (f" at {named_spot(line)}" if line else ""), None
