@@ -241,6 +241,7 @@ class Sampler:
         else:
             return
         self.held = max(self.held, reading.pool or 0, reading.in_use)
+        self._windows.read(device.name, reading.peak)
         self._phases.read(device.name, max(reading.high or 0, reading.in_use))
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 

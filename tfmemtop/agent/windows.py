@@ -63,7 +63,8 @@ class Windows:
         self._wishes: list[str] = []
         self._next = self._retry_at = self._rests_until = 0.0
         self._pace: Optional[float] = None
-        self._found = False
+        self._peaks: dict[str, int] = {}  # the first ones read after the last window, or the last reading of one
+        self._risen = self._found = False
         self._missing_told: set[str] = set()
         self._function = ""
 
@@ -93,6 +94,13 @@ class Windows:
             windows.forbid()
         if self.wanted:
             self._wish(START)
+
+    def read(self, device: str, peak: Optional[int]) -> None:
+        """Note the present *peak* of a pool, in bytes."""
+        if peak is not None:
+            before = self._peaks.setdefault(device, peak)
+            percent, least = _RISEN
+            self._risen |= peak > before + max(before // 100 * percent, least)
 
     def refuse(self) -> None:
         """End an open window, and call the probe no more."""
@@ -190,6 +198,8 @@ class Windows:
                 return opened
         if not self._opens_itself or now < self._rests_until:
             return None
+        if self._risen and self._open is not None:  # else the probe has seen it, and has opened a window
+            return PEAK
         if self._found:
             return FINDING
         return INTERVAL if now >= self._next else None
@@ -272,12 +282,14 @@ class Windows:
             self._tell(window, found, None, why)
             window.bytes, window.told = found.bytes, now
         window.reading, window.allocations = None, found.allocations
-        self._found = False
+        self._peaks.clear()
+        self._risen = self._found = False
         self._next = self._rests_until = now + min(self._interval, max(_READS_S, (now - window.since) / 2))
 
     def _ended(self, window: _Open, found: Progress) -> None:
         now = monotonic()
-        self._found = False
+        self._peaks.clear()
+        self._risen = self._found = False
         if window.opened != START:
             self._rests_until = now + found.cost_s / SHARE
             self._pace = max(self._interval, found.cost_s / SHARE) if self._interval else None

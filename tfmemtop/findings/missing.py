@@ -40,7 +40,7 @@ def refusal_text(event: MemoryMap) -> str:
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
     why = damage_text(event.damage, event.detail) if event.damage is not None else ""
     if why and event.of_copy:
-        return f"no map could be made of the copy of this pool: {why}"
+        return f"the copy of this pool cannot be read: {why}"
     return why
 
 
