@@ -12,8 +12,9 @@ from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, st
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.outliers import Request, outlier
+from tfmemtop.findings.outliers import outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.request import Request
 from tfmemtop.findings.room import no_room
 from tfmemtop.state.step_course import unpacked
 

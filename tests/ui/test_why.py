@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from tests import streams as s
 from tests.findings.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
-from tests.findings.test_exhausted import waiting
+from tests.findings.test_crashes import waiting
 from tests.streams import GIB, MIB
 from tests.ui.recorded import source_of
 from tests.ui.shown import app, drawn, rows, text_of

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
-from tfmemtop.findings.outliers import Request, in_first_step, of_call, outlier
+from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.request import Request
 from tfmemtop.findings.rising import merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene

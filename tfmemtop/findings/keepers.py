@@ -5,7 +5,6 @@ there would have been room.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
@@ -16,36 +15,29 @@ from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, i
 from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
+from tfmemtop.findings.tapes import tape_open
 from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import Part
 from tfmemtop.state.holdings import TENSORS
-from tfmemtop.state.inventory import Group, Kept, is_constant
+from tfmemtop.state.inventory import Group
+from tfmemtop.state.kept import Kept
 from tfmemtop.units import counted, format_bytes
 
-_ON_TAPE, _LOOSE, _SEVERAL = 64, 32, 4
-"""The least number of tensors on one tape, without a path, or in a list as memory rose. Fewer may be those of one step,
-which it needs."""
+_LOOSE, _SEVERAL = 32, 4
+"""The least number of tensors without a path, or in a list as memory rose. Fewer may be those of one step, which it
+needs."""
 
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
-_GRADIENT, _PREDICT = ".gradient(", ".predict("
+_PREDICT = ".predict("
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
 has the shape of a variable is most often its gradient."""
-
-_ON_ONE_TAPE = (
-    "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
-    "    y = tf.recompute_grad(f)(x)  # in place of y = f(x): keeps x, and computes f(x) again for the gradient",
-)
-_OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
-
-_OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
-"""The kinds of memory that a tape may keep."""
 
 _OPEN = ("A Session of TensorFlow 1 keeps the variables of its graph until it is closed.",)
 
@@ -327,44 +319,6 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         scene.stock.gone[0],
         (Action.SEPARATE_PROCESS,),
         evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made, scene.each))),
-    )
-
-
-def tape_open(scene: Scene) -> Cause | None:
-    """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
-    outputs: tuple[Kind, ...] = _OUTPUTS
-    tapes = (scene.stock.look.tapes or 0) if scene.stock.look else 0
-    if not tapes and any(one is not None and _GRADIENT in one.code for one in scene.stopped):
-        # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
-        tapes, outputs = 1, _OUTPUTS[:2]
-    known = [part for part in scene.stock.parts if part.count and part.kind in outputs]
-    parts = [part for part in known if not is_constant(part, scene.stock.device)]
-    size = min(scene.stock.rest, sum(part.bytes for part in parts))
-    if not tapes or not scene.matters(size):
-        return None
-    alike: dict[int, list[Part]] = {}  # by the bytes of each: on a GPU the shapes of many outputs are not recorded
-    for part in parts:
-        alike.setdefault(part.requested // part.count, []).append(part)
-    each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
-    count, shapes = sum(part.count for part in most), {part.shape for part in most}
-    if count < (MANY if tapes > 2 else _ON_TAPE) or sum(part.bytes for part in most) * 2 < size:
-        return None  # as a single step may need it
-    shape = shapes.pop() if len(shapes) == 1 else None
-    what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
-    holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
-    made = Counter[str]()
-    for part in most:
-        made[operation_name(part.operation)] += part.count
-    by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
-    text = f"{holder} {holds} {scene.sized(size)}: {'it' if tapes == 1 else 'they'} recorded"
-    return Cause(
-        Key.TAPE_OPEN,
-        fitting(f"{text} {by} of {what}.", f"{text} {count:,} results of {what}.", room=scene.room_at),
-        holder,
-        size,
-        count,
-        (Action.DROP_TAPES if tapes > 2 else Action.TAPE_EACH_STEP,),
-        _OF_TAPES if tapes > 2 else _ON_ONE_TAPE,
     )
 
 

@@ -1,21 +1,17 @@
 """Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
 
-import re
-from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, zip_longest
 from math import prod
-from statistics import median_low
 
-import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import (
     argument_changed,
     holder_name,
     named_spot,
-    node_name,
     operation_name,
     quoted,
     spot,
@@ -23,11 +19,9 @@ from tfmemtop.findings.names import (
 )
 from tfmemtop.findings.past_requests import largest_before
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.request import Request, is_vectorized
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
-from tfmemtop.state.holder_choice import recorded
-from tfmemtop.state.holders import By, standing
-from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, format_bytes
@@ -74,52 +68,10 @@ _USUAL = "fit"
 _PREFIX = len("Out of memory: ")
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
-_VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
-_VECTORIZING = re.compile(r"(?:\b[\w.]+\.)?(?:batch_jacobian|jacobian|vectorized_map)(?=\()")
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
 
-_IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
-_PUSHED = "TensorListPushBack"
-_ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
-_OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on another counts
 _LEAST = 8 * MIB
-
-
-class Request(msgspec.Struct, frozen=True):
-    """A request for which there was no room, in a pool with that ``stock``; ``asked`` is ``None`` if not known.
-
-    ``phase`` is the script's phase, such as ``evaluate``; empty if none is known.
-    """
-
-    anatomy: Anatomy
-    stock: Inventory
-    hooked: Hooked
-    t: float
-    phase: str = ""
-
-    @property
-    def asked(self) -> int | None:
-        return self.anatomy.asked
-
-    @property
-    def who(self) -> str:
-        """The operation and the line that asked: ``ConcatV2 at train.py:9``."""
-        name, line = asked_by(self.anatomy)
-        return _at(name or "The script", line)
-
-
-def asked_by(a: Anatomy) -> tuple[str, str | None]:
-    """Return the operation and the line that asked, those in a graph where they are known."""
-    if is_vectorized(a):
-        return vectorized_name(a), a.line
-    if a.node:
-        return node_name(a.node), a.node_line or a.line
-    return operation_name(a.operation), a.line
-
-
-def _at(name: str, line: str | None) -> str:
-    return name + (f" at {named_spot(line)}" if line else "")
 
 
 Rule = Callable[[Request], Cause | None]
@@ -296,17 +248,6 @@ def vectorized(request: Request) -> Cause | None:
     return _too_large(a, f"It computes all of its rows at once{where}{limit}.", Action.FEWER_ROWS)
 
 
-def is_vectorized(a: Anatomy) -> bool:
-    """Return whether a Jacobian, or a map that TensorFlow vectorizes, made the request."""
-    return bool(_VECTORIZED.search(a.message))
-
-
-def vectorized_name(a: Anatomy) -> str:
-    """Return what computes the rows of a vectorized request: ``tape.jacobian``, if the script's line has one call."""
-    calls = {found[0] for found in _VECTORIZING.finditer(a.code)}
-    return calls.pop() if len(calls) == 1 else "a Jacobian or a vectorized map"
-
-
 def padded(request: Request) -> Cause | None:
     """A sparse or ragged tensor is made dense: nearly all of the result is zeros."""
     a = request.anatomy
@@ -378,44 +319,6 @@ def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
     """Return whether a compiled function asked for it, before any step was whole at *t* seconds."""
     first = hooked.steps.first_step
     return (a.operation or "").startswith("__") and (first is None or first > t)
-
-
-def longer_loop(request: Request) -> Cause | None:
-    """A loop of a graph runs for more rounds than before, and what each round has computed is still there."""
-    parts = [part for part in request.stock.parts if _IN_LOOP.search(part.operation)]
-    size = sum(part.bytes for part in parts)
-    if not parts or size * 2 < request.stock.in_use:
-        return None
-    counts, sizes = Counter[str](), Counter[str]()
-    for part in parts:
-        counts[part.operation] += part.count
-        sizes[part.operation] += part.bytes
-    # An operation may have several results a round, such as a split, or none in some.
-    rounds, operation = median_low(
-        (counts[name], name) for name in sizes if sizes[name] >= _OF_LOOP * max(sizes.values())
-    )
-    windows = recorded(request.hooked.windows.get(request.stock.device))
-    newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
-    peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
-    past = [
-        sum(part.count for row in peak.holders for part in row.parts if part.operation == operation) for peak in peaks
-    ]
-    most = max(past, default=0)
-    if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
-        return None
-    # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
-    why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
-    who = _at(operation_name(request.anatomy.operation) or "The script", request.anatomy.line)
-    return Cause(
-        Key.STEP_LARGER,
-        f"{who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
-        f"those of {most:,}.",
-        who,
-        size,
-        rounds,
-        (Action.BOUND_REQUEST,),
-        evidence=(f"The loop's results are kept {why}: each round needs as much again.",),
-    )
 
 
 def _times(ratio: float) -> str:

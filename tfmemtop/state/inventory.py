@@ -7,9 +7,9 @@ known, the bytes of a group are what it has at most. Each byte in use is in one 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
-from functools import cached_property, reduce
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -23,15 +23,12 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
+from tfmemtop.state.kept import Kept, both, kept_of, merged
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
-_KEY, _INDEX = re.compile(r"\['[^']*'\]"), re.compile(r"\[\d+\]")
-_CLOSURE = re.compile(r"\.__closure__\[\d+\]")
-"""A cell of what a function captures: its number says nothing to a user."""
-_MANY_KEYS = 8
-"""From so many keys of a dict on, they are not names that the script's text has, such as ``history['loss']``."""
+_INDEX = re.compile(r"\[\d+\]")
 NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
@@ -63,24 +60,6 @@ _RECORDED = {
 }
 _KEPT_BY_PYTHON = Kind.VARIABLES, Kind.OPTIMIZER  # the census has them all
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """Tensors or variables that Python holds by one ``holder``: its path, such as ``search.done[*][1]``.
-
-    There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
-    ``None`` if they have several. ``model`` if variables of models are among them, ``optimizer`` if optimizers' slots.
-    """
-
-    holder: str
-    count: int
-    items: int
-    bytes: int
-    variables: bool
-    model: bool = False
-    optimizer: bool = False
-    shape: tuple[int, ...] | None = None
-    dtype: str = ""
 
 
 class Copies(msgspec.Struct, frozen=True):
@@ -117,9 +96,9 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 again = len(group.addresses) - len(set(group.addresses) - counted)
                 counted.update(group.addresses)
                 own = group.count - again
-                one = replace(_kept(group), count=max(1, own), bytes=group.bytes * own // group.count)
+                one = replace(kept_of(group), count=max(1, own), bytes=group.bytes * own // group.count)
                 before = found.get((one.holder, one.variables))
-                found[one.holder, one.variables] = _both(before, one) if before else one
+                found[one.holder, one.variables] = both(before, one) if before else one
         grouped = tuple(_INDEX.sub("[*]", one.holder) for one in found.values() if not one.variables)
         for tensor in self.singles:
             if not _INDEX.sub("[*]", tensor.name).startswith(grouped):
@@ -127,7 +106,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 found.setdefault(
                     (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
                 )
-        return sorted(_merged(found.values()), key=lambda one: -one.bytes)
+        return sorted(merged(found.values()), key=lambda one: -one.bytes)
 
     @property
     def singles(self) -> list[events.Variable]:
@@ -372,45 +351,3 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     found = standing(window, hooked, By.OPERATION, at)
     parts = [part for row in found.holders for part in row.parts] + list(found.nameless)
     return tuple(sorted(parts, key=lambda part: -part.bytes))
-
-
-def _kept(group: events.Alike) -> Kept:
-    return Kept(
-        holder=_CLOSURE.sub(".__closure__[*]", group.holder),
-        count=group.count,
-        items=group.items,
-        bytes=group.bytes,
-        variables=group.kind != TENSORS,
-        model=group.kind not in (TENSORS, OPTIMIZER),
-        optimizer=group.kind == OPTIMIZER,
-        shape=None if group.shape is None else tuple(group.shape),
-        dtype=group.dtype,
-    )
-
-
-def _merged(kept: Iterable[Kept]) -> Iterator[Kept]:
-    """Yield what is *kept*, as one where many holders differ only in a dict's key: ``store[*].past``."""
-    alike: dict[tuple[str, bool], list[Kept]] = {}
-    for one in kept:
-        alike.setdefault((_KEY.sub("[*]", one.holder), one.variables), []).append(one)
-    for (holder, _), ones in alike.items():
-        if len(ones) < _MANY_KEYS:
-            yield from ones
-        else:
-            whole = reduce(_both, ones)
-            yield replace(whole, holder=holder, items=len(ones))
-
-
-def _both(first: Kept, second: Kept) -> Kept:
-    """Return two groups as one, such as a model's variables and its optimizer's slots."""
-    return Kept(
-        holder=first.holder,
-        count=first.count + second.count,
-        items=max(first.items, second.items),
-        bytes=first.bytes + second.bytes,
-        variables=first.variables,
-        model=first.model or second.model,
-        optimizer=first.optimizer or second.optimizer,
-        shape=first.shape if first.shape == second.shape else None,
-        dtype=first.dtype,
-    )

@@ -9,8 +9,8 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, tensor_text
-from tfmemtop.findings.outliers import asked_by
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.request import asked_by
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run

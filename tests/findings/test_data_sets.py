@@ -1,0 +1,54 @@
+"""Buffers of data sets that fill a pool. The pool is that of the tests of keepers."""
+
+from msgspec.structs import replace
+
+from tests.findings.test_keepers import FULL, IN_USE, hooked, kept, look, part, stock
+from tests.streams import MIB
+from tfmemtop import events
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.keepers import keeper
+from tfmemtop.findings.scene import MANY, Scene
+from tfmemtop.state.attribution import Kind
+
+
+def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
+    def cause(kind: str, elements: int, device: str = "CPU:0") -> Cause | None:
+        return kept(look(buffers=[events.DatasetBuffer(kind, elements, MIB)]), device=device)
+
+    shuffled = cause("shuffle", 600)
+    assert shuffled is not None and (shuffled.key, shuffled.bytes) == (Key.DATASET_BUFFER, 600 * MIB)
+    assert shuffled.holder == "tf.data shuffle" and "up to 600 elements" in shuffled.text
+    assert cause("shuffle", 600, device="GPU:0") is None
+    assert cause("shuffle", 200) is None, "less than a quarter does not matter"
+    assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
+
+
+def test_elements_are_told_with_the_line_that_made_them() -> None:
+    line = events.OperationLine("Fill", "/a/data.py", 6, "data = data.map(decode)")
+    elements = replace(part("map/Fill", 600 * MIB, 600, shape=(512, 512)), line=line)
+    cached = kept(look(buffers=[events.DatasetBuffer("cache", None, MIB)]), elements, device="CPU:0")
+    assert cached is not None and "~600 elements of 1.0 MiB, made at data.py:6: ~600.0 MiB" in cached.text
+    error = events.OutOfMemory(t=30.0, pid=100, message="… passed to InterleaveDataset:1 … [[{{node map/Fill}}]]")
+    opened = keeper(Scene(stock(look(), elements, device="CPU:0"), FULL, hooked(error)))
+    assert opened is not None and "600 inputs open, with [512,512] float32 of each, made at data.py:6" in opened.text
+
+
+def test_results_of_the_models_layers_are_no_elements_of_a_data_set() -> None:
+    def size(layer: str) -> int | None:
+        kernel = replace(part("kernel", MIB, kind=Kind.VARIABLES), layer="conv")
+        result = replace(part("Conv2D", 300 * MIB, 2, shape=None), layer=layer)
+        census = look(buffers=[events.DatasetBuffer("prefetch", 1000, 3 * MIB)])
+        cause = kept(census, kernel, result, device="CPU:0")
+        return cause.bytes if cause else None
+
+    assert (size("conv"), size("")) == (700 * MIB, IN_USE)
+
+
+def test_elements_that_do_not_fit_a_shuffle_buffer_lie_in_the_cache() -> None:
+    def holder(shuffled: int) -> str:
+        buffers = [events.DatasetBuffer("shuffle", shuffled, MIB), events.DatasetBuffer("cache", None, MIB)]
+        elements = part("resize", 600 * MIB, 600, shape=(512, 512))
+        cause = kept(look(buffers=buffers), elements, device="CPU:0")
+        return cause.holder if cause else ""
+
+    assert (holder(300), holder(299)) == ("tf.data shuffle", "tf.data cache")

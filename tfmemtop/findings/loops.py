@@ -1,0 +1,56 @@
+"""Why a single request was too large: a loop of a graph keeps more rounds than before. Pure."""
+
+import re
+from collections import Counter
+from statistics import median_low
+
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.names import operation_name
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.request import Request, at_line
+from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.holders import By, standing
+from tfmemtop.units import format_bytes
+
+_IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
+_PUSHED = "TensorListPushBack"
+_ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
+_OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on another counts
+
+
+def longer_loop(request: Request) -> Cause | None:
+    """A loop of a graph runs for more rounds than before, and what each round has computed is still there."""
+    parts = [part for part in request.stock.parts if _IN_LOOP.search(part.operation)]
+    size = sum(part.bytes for part in parts)
+    if not parts or size * 2 < request.stock.in_use:
+        return None
+    counts, sizes = Counter[str](), Counter[str]()
+    for part in parts:
+        counts[part.operation] += part.count
+        sizes[part.operation] += part.bytes
+    # An operation may have several results a round, such as a split, or none in some.
+    rounds, operation = median_low(
+        (counts[name], name) for name in sizes if sizes[name] >= _OF_LOOP * max(sizes.values())
+    )
+    windows = recorded(request.hooked.windows.get(request.stock.device))
+    newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
+    peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
+    past = [
+        sum(part.count for row in peak.holders for part in row.parts if part.operation == operation) for peak in peaks
+    ]
+    most = max(past, default=0)
+    if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
+        return None
+    # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
+    why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
+    who = at_line(operation_name(request.anatomy.operation) or "The script", request.anatomy.line)
+    return Cause(
+        Key.STEP_LARGER,
+        f"{who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
+        f"those of {most:,}.",
+        who,
+        size,
+        rounds,
+        (Action.BOUND_REQUEST,),
+        evidence=(f"The loop's results are kept {why}: each round needs as much again.",),
+    )
