@@ -37,7 +37,10 @@ _STEADY = 0.98
 _MARK = re.compile(r"\{\{[^{}]*\}\}|\x1b\[\d*m")
 """TensorFlow's mark of the node that raised an error, in front of its message, and Keras's of bold text."""
 
-_NO_POOL = "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only in a pool. Run it again with --cpu-pool 50%."
+_NO_POOL = (
+    "Nothing was measured: on the CPU, tfmemtop reads TensorFlow's memory only in a pool. Run it again with "
+    "--cpu-pool 50%."
+)
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
 
 
