@@ -145,7 +145,7 @@ for thread in threads:
     thread.start()
 weights, kept = tf.Variable(tf.ones([64, 64])), []
 print("up", flush=True)
-while not select.select([sys.stdin], [], [], 0.001)[0]:
+while len(kept) < 100 or not select.select([sys.stdin], [], [], 0.001)[0]:
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(tf.matmul(weights, weights))
     kept.append(tape.gradient(loss, weights))
