@@ -162,7 +162,7 @@ def _may_have_risen(hooked: Hooked) -> bool:
 
 
 def _pools_rose(hooked: Hooked, rise: Rise) -> int:
-    """Return by how many bytes the highest use of the process's pools rose too."""
+    """Return by how many bytes the peak of the process's pools rose in the same time."""
     rose = 0
     for trend in hooked.trends.values():
         before = [window.high for window in trend.whole.windows if window.start <= rise.start]
