@@ -161,9 +161,10 @@ async def test_children_left_behind_live_on_as_they_would_in_a_shell(engines: En
 
 
 async def test_stop_ends_group_daemons_and_grandchildren(engines: Engines) -> None:
-    command = "setsid sleep 301 & (sh -c 'sleep 302 & exec setsid sleep 303' &) ; sleep 304 & echo up; wait"
+    # A shell that waits ends with 0 where its children end before the signal reaches it. So the script is a sleep.
+    command = "setsid sleep 301 & (sh -c 'sleep 302 & exec setsid sleep 303' &) ; sleep 304 & exec sleep 305"
     screen = await engines.run("sh", "-c", command)
-    for name in ("301", "302", "303", "304"):
+    for name in ("301", "302", "303", "304", "305"):
         await screen.until(Process, partial(_is_sleep, name))
     await screen.client.send(Stop(grace_s=5.0))
     await screen.until(Stopping, lambda stopping: stopping.phase is StoppingPhase.RELEASED)
