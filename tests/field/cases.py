@@ -51,7 +51,7 @@ CASES = (
     ),
     Case(
         "models_in_loop_fails", "models_in_loop.py 30", "--cpu-pool 700M", "runtime_keeps",
-        "models_in_loop.py 30 eager", remedy="process|run_eagerly",
+        "models_in_loop.py 15 eager", remedy="process|run_eagerly",
     ),
     Case(
         "loaded_again", "loaded_again.py 60", "--cpu-pool 512M", "variables_kept", "loaded_again.py 1",

@@ -51,8 +51,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     ``holder`` is who holds the memory, as Python's path to it or TensorFlow's name; empty where nobody is known or the
     cause is no holder. ``bytes`` and ``count`` are how much it holds and in how many pieces, ``None`` where that is not
-    known. ``code`` are lines for the script. ``mostly`` are sentences on what is in use, the best first: the first
-    that fits belongs to the text, of which the last is worth least.
+    known. ``code`` are lines for the script. ``mostly`` are texts that also say what is in use, the best first:
+    the first that fits takes the place of the text.
     """
 
     key: str

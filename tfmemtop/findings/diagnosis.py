@@ -4,9 +4,6 @@ The order is: who keeps the memory, or why the request was so large; only if nei
 fragmentation.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
@@ -16,7 +13,7 @@ from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request
 from tfmemtop.findings.rising import merged, retained, rise_until
-from tfmemtop.findings.room import fragmented, no_room
+from tfmemtop.findings.room import fragmented, limit_text, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
@@ -123,7 +120,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
-    mostly = (text, *(cause.mostly or ("",))) if a.shape is None else (*cause.mostly, text)
+    mostly = (*(f"{one} {text}" for one in (*cause.mostly, cause.text)), *cause.mostly)
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=mostly)
     return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
@@ -154,14 +151,15 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
-        what = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
-        return replace(cause, mostly=(f"Mostly {what}.",), evidence=(f"Python holds {what}.", *cause.evidence))
+        of_one = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
+        mostly = _with_use(cause, stock, a, [((of_one, "", ""), loose.bytes)])
+        return replace(cause, mostly=mostly, evidence=(f"Python holds {of_one}.", *cause.evidence))
     if not known:
         return cause
     words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
     kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
-    names = ", ".join(map(_named_part, large[:3]))
+    names = ", ".join(f"{''.join(_named_part(part))} {format_bytes(part.bytes)}" for part in large[:_NAMED])
     held = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]
     if sum(one.bytes for one in held) < _MOSTLY * stock.in_use:
         held = []
@@ -172,13 +170,11 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     if stock.in_use >= (a.asked or 0):
-        names = ", ".join(holder_name(one.name) for one in held)
-        major = [kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use]
-        said = " and ".join(words.get(kind, kind.value) for kind in major)
-        most = [f"Mostly {one}." for one in (names, said) if one]
-        of_model = {*major} & {Kind.VARIABLES, Kind.OPTIMIZER}
-        results = () if of_model or names else _largest_results(stock)
-        cause = replace(cause, mostly=(*results, *most, *([""] if of_model else [])))
+        what = [((holder_name(one.name), "", ""), one.bytes) for one in held]
+        if not what and not {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}:
+            what = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
+        what = what or [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
+        cause = replace(cause, mostly=_with_use(cause, stock, a, what))
     if any(named(part.operation).base.lower() in _ONE_HOT for part in large):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
@@ -186,35 +182,32 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     return cause
 
 
-def _largest_results(stock: Inventory) -> Iterator[str]:
-    """Yield sentences on which operation's results, or tensors of which shapes, have most of the memory in use."""
-    parts = [part for part in stock.parts if part.operation]
-    if parts and parts[0].bytes * 2 >= stock.in_use:
-        yield f"Mostly {_named_part(parts[0], sized=False)}."
-    counts, sizes = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
-    for part in parts:
-        counts[part.shape or ()] += part.count
-        sizes[part.shape or ()] += part.bytes
-    for number in (1, 2):
-        most = sizes.most_common(number)
-        if sum(size for _, size in most) * 2 >= stock.in_use and () not in dict(most):
-            of_each = (f"{counted(counts[shape], 'tensor')} of {tensor_text(list(shape), None)}" for shape, _ in most)
-            yield f"Mostly {' and '.join(of_each)}."
-    if parts and parts[0].bytes >= _SHARE * stock.in_use:
-        yield f"Largest: {_named_part(parts[0], sized=False)}."
-        yield f"Largest: {_named_part(replace(parts[0], layer=''), sized=False)}."
+def _with_use(
+    cause: Cause, stock: Inventory, a: Anatomy, what: list[tuple[tuple[str, str, str], int]]
+) -> tuple[str, ...]:
+    """Return texts for *cause* with the largest of *what* is in use, the best first: name, layer and shape; bytes."""
+    total = format_bytes(stock.in_use)
+    unit = total[total.rindex(" ") :]
+    beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
+    rest = f"{limit_text(a)}." if beyond else cause.text
+    told = f"; {rest}" if beyond else f". {rest}"
+    texts = []
+    for number in range(len(what), 0, -1):
+        for parts in (3, 2, 1):
+            each = (
+                f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in what[:number]
+            )
+            texts.append(f"In use: {', '.join(each)} of {total}{told}")
+    return (*texts, cause.text, f"{rest[0].upper()}{rest[1:]}")
 
 
-def _named_part(part: Part, *, sized: bool = True) -> str:
-    """Return the operation that made a *part* of what is in use, its layer and shape: ``3 Relu of `a` [64,9]``.
-
-    If it is *sized*, the bytes follow.
-    """
-    count = f"{part.count:,} " if part.count > 1 else ""
-    layer = f" of {quoted(part.layer)}" if part.layer else ""
-    shape = f" {tensor_text(list(part.shape), None)}" if part.shape else ""
-    size = f" {format_bytes(part.bytes)}" if sized else ""
-    return f"{count}{operation_name(part.operation)}{layer}{shape}{size}"
+def _named_part(part: Part) -> tuple[str, str, str]:
+    """Return the operation that made a *part* of what is in use, its layer and shape: ``3 Relu``, `` of `a```."""
+    return (
+        (f"{part.count:,} " if part.count > 1 else "") + operation_name(part.operation),
+        f" of {quoted(part.layer)}" if part.layer else "",
+        f" {tensor_text(list(part.shape), None)}" if part.shape else "",
+    )
 
 
 def _beside_training(stock: Inventory, asked: int) -> bool:

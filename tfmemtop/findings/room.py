@@ -109,15 +109,24 @@ def held_back(a: Anatomy) -> Cause | None:
         return None
     if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
         return None
-    where = "machine" if a.on_cpu else "card"
+    where, limit = "machine" if a.on_cpu else "card", limit_text(a)
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"{format_bytes(a.in_use)} were in use; {_LIMIT_OF[a.limit_by]} is {format_bytes(a.limit)}.",
+        f"{format_bytes(a.in_use)} were in use; {limit}.",
         bytes=a.asked,
         remedies=(raise_limit(a.limit, on_cpu=a.on_cpu), Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
     )
+
+
+def limit_text(a: Anatomy) -> str:
+    """Return whose limit the pool has: ``your limit is 2.0 GiB``. If all would fit below it, the largest free chunk
+    follows: a pool grows by a whole chunk.
+    """
+    fits = a.limit is not None and (a.in_use or 0) + (a.asked or 0) <= a.limit and a.largest_free is not None
+    free = f", the largest free chunk {format_bytes(a.largest_free)}" if fits else ""
+    return f"{_LIMIT_OF.get(a.limit_by, 'its limit')} is {format_bytes(a.limit)}{free}"
 
 
 def held_by_others(a: Anatomy) -> Cause | None:

@@ -73,9 +73,7 @@ class AllocationFailed(CauseFinding, frozen=True):
                 for shaped, crashed in ((True, True), (False, True), (False, False))
                 if not (shaped and told)
             ]
-            exact, vague = cause.mostly[:-1], cause.mostly[-1:]
-            texts = [joined(head, cause.text, mostly) for mostly in exact for head in heads]
-            texts += [joined(head, cause.text, mostly) for head in heads for mostly in (*vague, "")]
+            texts = [joined(head, one) for one in (*cause.mostly, cause.text) for head in heads]
             if len(text := fitting(*texts)) <= LONGEST:
                 return replace(cause, text=text)
             if cause.key is Key.UNKNOWN:
