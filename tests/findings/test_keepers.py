@@ -102,6 +102,20 @@ def test_a_number_is_advised_only_for_what_float_takes(shape: list[int] | None, 
     assert cause is not None and actions(cause) == [action] and cause.code[0].startswith(line)
 
 
+@pytest.mark.parametrize(
+    ("holder", "said", "action"),
+    [
+        ("main.<locals>.errors[*].__traceback__", "The traceback of `errors[*]` in main()", Action.KEEP_MESSAGES),
+        ("batches.<cycle>", "The itertools.cycle `batches`", Action.REPEAT_DATASET),
+        ("waiting.queue", "The growing `waiting.queue`", Action.BOUND_QUEUE),
+        ("rows.<generator>", "A local variable of the generator `rows`", Action.KEEP_ARRAYS),
+    ],
+)
+def test_the_kind_of_holder_is_told_as_far_as_its_path_shows_it(holder: str, said: str, action: Remedy) -> None:
+    cause = kept(look(group(holder, 900, 600 * MIB)))
+    assert cause is not None and actions(cause) == [action] and cause.text.startswith(f"{said} keeps 900 tensors")
+
+
 def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
     cells = [group(f"penalties[*].__closure__[{cell}].cell_contents", 36, 200 * MIB, items=36) for cell in (0, 1)]
     cause = kept(look(*cells))
@@ -270,8 +284,9 @@ def test_a_tape_that_is_open() -> None:
     cause = kept(look(tapes=1), results)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
     assert "it recorded 300 MatMul of [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
-    several = kept(look(tapes=58), results)
+    several = kept(replace(look(tapes=58), tapes_in="kept[*]"), results)
     assert several is not None and actions(several) == [Action.DROP_TAPES]
+    assert several.holder == "kept[*]" and "`kept[*]` keeps 58 gradient tapes" in several.text
     assert kept(look(tapes=0), results) is None
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))

@@ -177,7 +177,7 @@ class Census:
         self._window = 0
         fields["buffers"], fields["arrays"] = _list(self.datasets.rows()), _list(rows)
         if look is not None:
-            fields["tapes"] = encoded(look.tapes)
+            fields["tapes"], fields["tapes_in"] = encoded(look.tapes), encoded(look.tapes_in[:NAME])
         return _counted(variables, look, fields)
 
     def _send(self, fields: "dict[str, str]", cost: float, surely: bool) -> None:

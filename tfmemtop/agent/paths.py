@@ -104,8 +104,8 @@ def container_of(text: str) -> str:
     return text.partition("[")[0]
 
 
-def write(found: Found, nodes: Nodes, ends: "dict[int, int]", tensor: type, owner: type) -> None:
-    """Write the paths to *ends*, the nodes of what was found by its identity. *tensor* is the class of tensors."""
+def write(found: Found, nodes: Nodes, ends: "dict[int, int]", owner: type) -> None:
+    """Write the paths to *ends*, the nodes of what was found by its identity. *owner* is as in :class:`Search`."""
     groups = _Groups(nodes, ends.values(), owner)
     for item, node in ends.items():
         line = nodes.line(node)
@@ -114,7 +114,7 @@ def write(found: Found, nodes: Nodes, ends: "dict[int, int]", tensor: type, owne
         if len(line) > 1 and nodes.texts[node] == "._value" and groups.is_owner(line[-2]):
             del line[-1]  # of Keras's variable
         found.paths[item] = "".join(nodes.texts[each] for each in line)
-        if nodes.kinds[node] is tensor:
+        if not groups.is_owner(node):
             group = groups.of_tensor(line)
         else:
             whole = len(line)

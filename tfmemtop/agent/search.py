@@ -80,8 +80,8 @@ class Search:
     ) -> None:
         """*wanted* are the identities of tensors of class *kind*; the C function *shape* returns the shape of one.
 
-        *variables* are classes of variables by identity. *owner* is the base class of what holds variables in
-        TensorFlow and Keras, such as layers and optimizers, and of variables.
+        *variables* are classes of variables, and of gradient tapes, by identity. *owner* is the base class of what
+        holds variables in TensorFlow and Keras, such as layers and optimizers, and of variables.
 
         The search takes about *seconds* of the thread's time at most. The script's
         threads take their turns meanwhile. If they leave it little time, or no room for containers, it ends all the
@@ -126,7 +126,7 @@ class Search:
         self._attempt(self._look_into_tasks)
         self._go_on(_LAST)
         found = Found({}, {}, {}, self._shapes, self._arrays.rows())
-        write(found, self._nodes, self._paths, self._kind, self._owner)
+        write(found, self._nodes, self._paths, self._owner)
         return found
 
     def _go_on(self, most: int) -> None:
@@ -217,7 +217,7 @@ class Search:
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
                 self._meet(node, view, -1, *one, "" if view in (WRAPPED, STORED) else f".{view.attribute}", 0)
             return
-        if view is CLASS_ATTRIBUTES and self._is_librarys_class(node):
+        if view is CLASS_ATTRIBUTES and self._classes.is_librarys(self._held(node, View("")).plain(module_of)):
             return
         read = self._held(node, view).values(container, _AT_FIRST)
         number = read.number
@@ -337,9 +337,6 @@ class Search:
         last = passed or (library and (kind in _CODE or issubclass(kind, type) or text.startswith(_BOOKS)))
         self._waiting[_LAST if last else _LATE if late else _SOON].append(node)
 
-    def _is_librarys_class(self, node: int) -> bool:
-        return self._classes.is_librarys(self._held(node, View("")).plain(module_of))
-
     def _fields(self, kind: type, view: View) -> "tuple[str, ...]":
         """Return the names of a named tuple's items; none for any other container."""
         named = view.container is TUPLE and not view.attribute and kind is not tuple
@@ -349,7 +346,7 @@ class Search:
 def _piece(view: View, key: Any, fields: "tuple[str, ...]") -> "tuple[str, int]":
     """Return the piece of a path for the value at *key*, and its marks."""
     if view.hidden:
-        return view.form.format(key), ITEM | NUMBERED if view.form else 0
+        return view.form.format(key), ITEM | NUMBERED if "{" in view.form else 0
     if view.form:
         return (view.form.format(key), 0) if key is not ... else ("[...]", ITEM)
     if type(key) is int:

@@ -55,6 +55,7 @@ class Look(NamedTuple):
     hidden: Optional[str] = None
     left_out: Optional[int] = None
     tapes: Optional[int] = None  # gradient tapes that are recording, or persistent
+    tapes_in: str = ""  # the path by which Python holds most of them
 
     @property
     def possible(self) -> bool:
@@ -104,23 +105,25 @@ class Tensors:
         columns = self._columns(until or time.monotonic() + _PATIENCE_S, address)
         if columns is None:
             return nothing(BUSY)
-        items, devices, packed, enums, addresses, recording = columns
+        items, devices, packed, enums, addresses, tapes = columns
+        recording = [tape for flag, tape in zip(tapes, tapes[len(tapes) // 2 :]) if flag is True]
         frozen = max(0, gc.get_freeze_count() - self._frozen)
         if handles and not frozen and not any(item in handles for item in items):
             return nothing("not_shown")
         names = {enum: self._dtype(enum) for enum in set(enums)}
         wanted = [at for at in range(len(items)) if not packed[at] and names[enums[at]].name not in _NO_SIZE]
         sought = {items[at] for at in wanted}
+        sought_too = {**variables, **dict.fromkeys(recording, _class_of_tapes())}
         search = Search(
-            sought, self._class, variables, self._owner, self._collector, seconds, until, self._shape, raised
+            sought, self._class, sought_too, self._owner, self._collector, seconds, until, self._shape, raised
         )
         found = search.run()
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else "audited" if search.heard else None
-        look = Look(
-            [], [], [], [], [], [], found, hidden, left_out if hidden else None, sum(one is True for one in recording)
-        )
+        held = [found.groups.get(tape, found.paths.get(tape, "")) for tape in recording]
+        most = max(held, key=held.count, default="")
+        look = Look([], [], [], [], [], [], found, hidden, left_out if hidden else None, len(recording), most)
         for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
             extents = found.shapes.get(items[at])
@@ -140,9 +143,9 @@ class Tensors:
         return search.arrays_of_globals()
 
     def _columns(self, until: float, address: Any) -> "Optional[list[list[Any]]]":
-        """Return identity, device, whether packed, type and address of all tensors, and whether each tape records.
+        """Return identity, device, whether packed, type and address of all tensors, each a column.
 
-        Each is a column.
+        The last column has whether each tape records, and then the identities of the tapes.
 
         ``None`` if there is no room for that *until* then.
 
@@ -180,6 +183,7 @@ class Tensors:
             map(self._enum, tensors),
             *_addresses(tensors, address),
             map(operator.or_, self._flags(tapes, "_recording"), self._flags(tapes, "_persistent")),
+            map(identity, tapes),
         )
 
     def _flags(self, tapes: "list[Any]", name: str) -> "Iterator[bool]":

@@ -50,6 +50,8 @@ CACHE = View("", LIST, ".<lru_cache>[{}]", hidden=True)
 """From a function with a ``functools.lru_cache`` to what the cache holds. Without a bound, that is in a dict."""
 ITERATED = View("", LIST, hidden=True)
 """From an iterator, a generator, a coroutine, a traceback or the frame of a call that has ended to what it holds."""
+_SHOWN = {name: View("", LIST, f".<{name}>", hidden=True) for name in ("cycle", "generator")}
+"""From those of which the path says what they are."""
 QUEUE = ITERATED if sys.version_info < (3, 13) else View("", LIST, "[{}]", hidden=True)
 """From a ``queue.SimpleQueue`` to its items. Before Python 3.13, they are in a list."""
 RESULT, COROUTINE = View("_result"), View("_coro")
@@ -62,11 +64,7 @@ _ITERATED = {
 }
 if sys.version_info >= (3, 11):
     _ITERATED.add(("builtins", "frame"))  # in earlier ones, a frame holds its caller and all global variables too
-_ITEMS = (
-    (dict, View("", MAPPING)),
-    (list, View("", LIST)),
-    (tuple, View("", TUPLE)),
-)
+_ITEMS = (dict, View("", MAPPING)), (list, View("", LIST)), (tuple, View("", TUPLE))
 
 
 class Classes:
@@ -125,7 +123,7 @@ class Classes:
         if kind is CELL:
             return (CONTENTS,)
         if name_and_module(kind)[::-1] in _ITERATED:
-            return (ITERATED,)
+            return (_SHOWN.get(name_and_module(kind)[0], ITERATED),)
         if name_and_module(kind) == ("SimpleQueue", "_queue"):
             return (QUEUE,)
         items = tuple(view for base, view in _ITEMS if issubclass(kind, base))

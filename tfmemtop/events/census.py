@@ -118,7 +118,7 @@ class Census(Event, tag="census", frozen=True):
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none
     could be found. If some were found, ``hidden`` is the reason why some objects were left out, ``frozen`` the number
     of these objects, and ``alike`` has the largest groups of tensors and variables. Such a look also finds ``tapes``,
-    the number of gradient tapes that are recording or persistent.
+    the number of gradient tapes that are recording or persistent, and ``tapes_in``, the path by which most are held.
 
     ``window`` is the number of the window of allocations for which it was taken, 0 if there is none.
 
@@ -143,6 +143,7 @@ class Census(Event, tag="census", frozen=True):
     window: Number = 0
     gone: Annotated[list[Gone], Few] = msgspec.field(default_factory=list)
     tapes: Size | None = None
+    tapes_in: Text = ""
     buffers: Annotated[list[DatasetBuffer], Few] = msgspec.field(default_factory=list)
     arrays: Annotated[list[HostArray], Few] = msgspec.field(default_factory=list)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import keeper
-from tfmemtop.findings.names import holder_name, operation_name, quoted, tensor_text
+from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request
@@ -198,7 +198,7 @@ def _with_use(
                 f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in what[:number]
             )
             texts.append(f"In use: {', '.join(each)} of {total}{told}")
-    return (*texts, cause.text, f"{rest[0].upper()}{rest[1:]}")
+    return (*texts, cause.text, capital(rest))
 
 
 def _named_part(part: Part) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
 from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras
-from tfmemtop.findings.names import holder_name, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.findings.tapes import tape_open
@@ -43,6 +43,19 @@ _OPEN = ("A Session of TensorFlow 1 keeps the variables of its graph until it is
 
 _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 """The variables in which IPython keeps the results of a notebook's cells."""
+
+
+_BY_HOLDER = (
+    ("__traceback__", Action.KEEP_MESSAGES, "errors.append(str(error))", "Keep str(error)."),
+    (
+        "<cycle>",
+        Action.REPEAT_DATASET,
+        "batches = iter(data.repeat())  # not itertools.cycle(data)",
+        "Use data.repeat().",
+    ),
+    (".queue ", Action.BOUND_QUEUE, "queue.Queue(maxsize=8)", "Give it a maxsize."),
+)
+"""What helps where the holder's path shows what it is, with a line of code, and in a few words."""
 
 
 Rule = Callable[[Scene], Cause | None]
@@ -83,25 +96,11 @@ def tensors_kept(scene: Scene) -> Cause | None:
         if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
-            scalars, code = one.shape == (), "tensor.numpy()  # in the host's memory"
-            remedy = Action.KEEP_NUMBERS if scalars else Action.KEEP_ARRAYS
-            if "__traceback__" in one.holder:
-                remedy, code = (
-                    Action.KEEP_MESSAGES,
-                    "errors.append(str(error))  # an exception holds its calls' variables",
-                )
-            elif any(stop is not None and f"next({_plain(one.holder)})" in stop.code for stop in scene.stopped):
-                remedy, code = Action.REPEAT_DATASET, "batches = iter(data.repeat())  # not itertools.cycle(data)"
-            elif one.holder.endswith(".queue"):
-                remedy, code = Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"
-            elif scalars:
-                code = f"{_plain(one.holder)}.append(float(loss))"
-            elif gradients:
-                remedy, code = Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
+            remedy, code, how = _way_out(one, gradients=gradients)
             holder = _ARGUMENT.sub(r"\1", one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                _tensors_text(holder, one, scene, gradients=gradients),
+                _tensors_text(holder, one, scene, how, gradients=gradients),
                 holder,
                 one.bytes,
                 one.count,
@@ -110,6 +109,18 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 tuple(filter(None, (scene.each, _more(one, scene)))),
             )
     return None
+
+
+def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str, str]:
+    """Return what helps against a collection of tensors that grows, with a line of code, and in a few words."""
+    for part, remedy, code, how in _BY_HOLDER:
+        if part in f"{one.holder} ":
+            return remedy, code, how
+    if one.shape == ():
+        return Action.KEEP_NUMBERS, f"{_plain(one.holder)}.append(float(loss))", ""
+    if gradients:
+        return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]", ""
+    return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory", ""
 
 
 def copies_of_host_tensors(scene: Scene) -> Cause | None:
@@ -124,7 +135,7 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
         parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
         if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].requested):
             continue
-        who, most = f"{_capital(holder_name(group.holder))} keeps" if group.holder else "Python keeps", parts[0]
+        who, most = f"{capital(holder_name(group.holder))} keeps" if group.holder else "Python keeps", parts[0]
         copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
         return Cause(
             Key.TENSORS_KEPT,
@@ -144,7 +155,7 @@ def _more(one: Kept, scene: Scene) -> str:
     """Return who else keeps many tensors, or how many of the same shape have no path; empty if these are few."""
     for other in scene.stock.kept:
         if other.holder != one.holder and not other.variables and other.count >= MANY and scene.matters(other.bytes):
-            return f"{_capital(holder_name(other.holder))} keeps {other.count:,} more, {format_bytes(other.bytes)}."
+            return f"{capital(holder_name(other.holder))} keeps {other.count:,} more, {format_bytes(other.bytes)}."
     for loose in scene.stock.loose:
         if one.shape == tuple(loose.shape or ()) and scene.matters(loose.bytes):
             more = f"Python holds {loose.count:,} more of that shape, {format_bytes(loose.bytes)}"
@@ -246,7 +257,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             if one.optimizer:
                 what = "models with their optimizers" if one.model else "optimizers"
             remedies = _apart(scene, one.optimizer, copies and alike.same)
-            text = f"{_capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
+            text = f"{capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
@@ -335,16 +346,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _tensors_text(path: str, one: Kept, scene: Scene, *, gradients: bool) -> str:
+def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bool) -> str:
     """Return the sentence on what the holder with that *path* keeps: how many tensors, of which shape, in what.
 
-    Functions hold what they capture under a name that nobody knows.
+    It ends with *how* that is avoided. Functions hold what they capture under a name that nobody knows.
     """
     captured = _CAPTURED.fullmatch(path)
     holder = holder_name(captured[1] if captured else path)
     if scene.need.failed and scene.grew(one.bytes) and holder.startswith("`"):
         holder = f"the growing {holder}"
-    keeps = f"{_capital(holder)} keeps "
+    keeps = f"{capital(holder)} keeps "
     if captured:
         keeps += f"{counted(one.items, 'function')}, which captured " if one.items else "a function, which captured "
     tensors, whole = f"{keeps}{counted(one.count, 'tensor')}", f": {scene.sized(one.bytes)}."
@@ -357,12 +368,8 @@ def _tensors_text(path: str, one: Kept, scene: Scene, *, gradients: bool) -> str
     items, root = "", ""
     if not captured and 1 < one.items < one.count:
         items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
-    texts = (f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds)
-    return fitting(*texts, room=scene.room_at)
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+    texts = [f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds]
+    return fitting(*([f"{text} {how}" for text in texts] if how else []), *texts, room=scene.room_at)
 
 
 def _root(holder: str) -> str:

@@ -51,7 +51,14 @@ _CELL = re.compile(r"<ipython-input-(?P<number>\d+)-[^>]*>:(?P<line>\d+)")
 _UNKNOWN_CELL = re.compile(r".*/ipykernel_\d+/\d+\.py:(?P<line>\d+)")
 """The name that ipykernel gives to a cell's code for its debugger, as if the cell were a file."""
 
-_CACHED = re.compile(r"(?P<function>.+)\.<lru_cache>.*")
+_WITHIN = re.compile(r"(?P<outer>.+)\.(?P<what><lru_cache>|<cycle>|<generator>|__traceback__).*")
+_WHAT = {
+    "<lru_cache>": "the lru_cache of",
+    "<cycle>": "the itertools.cycle",
+    "<generator>": "a local variable of the generator",
+    "__traceback__": "the traceback of",
+}
+"""What holds something that a path leads through, as that does not show it."""
 PASSED = re.compile(r"(filter_traceback\.<locals>\.)?error_handler\.<locals>\.args\b.*")
 """The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _INSIDE = re.compile(r"(?P<function>.+)\.__closure__\[[\d*]+\]\.cell_contents(?P<name>.+)")
@@ -105,10 +112,15 @@ def quoted(name: str) -> str:
     return f"`{name}`"
 
 
+def capital(text: str) -> str:
+    """Return *text* as the beginning of a sentence."""
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def holder_name(path: str) -> str:
     """Return the name of the holder with that *path* in Python: ```losses```, ```cache` in wrapper()``."""
-    if cached := _CACHED.fullmatch(path):
-        return f"the lru_cache of {holder_name(cached['function'])}"
+    if within := _WITHIN.fullmatch(path):
+        return f"{_WHAT[within['what']]} {holder_name(within['outer'])}"
     if path.endswith(".<locals>"):
         return f"a local variable of {path.removesuffix('.<locals>')}()"  # of a coroutine, which does not show its name
     if PASSED.fullmatch(path):

@@ -184,12 +184,12 @@ def dense_gradient(request: Request) -> Cause | None:
         return None
     size = a.asked or 4 * prod(shape)
     by = next((line for name in made if (line := made_at(request.hooked, name))), None)
+    limit = f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
     gradient = f"The gradient of {quoted(tables[0][0])} is"
-    like = f"{tensor_text(list(shape), None)}, {format_bytes(size)}, as the whole table"
     texts = [f"{gradient} dense, as large as the table: {request.who} asked for {tensor_text(list(shape), None)}."]
     if by is not None:
-        maker = f"{named(by.operation).base} at {spot(by.file, by.line)}"
-        texts.insert(0, f"{gradient} made dense by {maker}: {like}.")
+        place = f"{gradient} made dense, {format_bytes(size)} for all rows, at {spot(by.file, by.line)}"
+        texts = [f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, "")] + texts
     code = "g = tf.IndexedSlices(g.values * 0.5, g.indices, g.dense_shape)  # any change, in place of * 0.5"
     return Cause(
         Key.DENSE_GRADIENT,

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.names import operation_name, tensor_text
+from tfmemtop.findings.names import capital, holder_name, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene
 from tfmemtop.state.attribution import Kind
@@ -47,16 +47,21 @@ def tape_open(scene: Scene) -> Cause | None:
         return None  # as a single step may need it
     shape = shapes.pop() if len(shapes) == 1 else None
     what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
-    holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
     made = Counter[str]()
     for part in most:
         made[operation_name(part.operation)] += part.count
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
-    text = f"{holder} {holds} {scene.sized(size)}: {'it' if tapes == 1 else 'they'} recorded"
+    where = scene.stock.look.tapes_in if scene.stock.look else ""
+    holder, holds, it = ("A GradientTape", "holds", "it") if tapes == 1 else (f"{tapes} gradient tapes", "hold", "they")
+    text = f"{holder} {holds} {scene.sized(size)}: {it} recorded"
+    texts = f"{text} {by} of {what}.", f"{text} {count:,} results of {what}."
+    if where and tapes > 2:
+        text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.sized(size)}."
+        texts = f"{text} Drop each after its gradient().", text
     return Cause(
         Key.TAPE_OPEN,
-        fitting(f"{text} {by} of {what}.", f"{text} {count:,} results of {what}.", room=scene.room_at),
-        holder,
+        fitting(*texts, room=scene.room_at),
+        where or holder,
         size,
         count,
         (Action.DROP_TAPES if tapes > 2 else Action.TAPE_EACH_STEP,),
