@@ -47,8 +47,9 @@ class Monitor:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.events: list[Event] = []
+        self._events: list[Event] = []
         self._arrived = threading.Condition()
+        self._asked = self._answered = 0
         self._reading = threading.Event()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(str(path))
@@ -63,8 +64,12 @@ class Monitor:
         while True:
             self._reading.wait()
             ready = select.select([self._listener, self._bell, *self._lines], [], [])[0]
-            if self._bell in ready and not self._bell.recv(1):
-                break
+            if ready == [self._bell]:  # nothing that was sent before is left
+                if not self._bell.recv(1):
+                    break
+                with self._arrived:
+                    self._answered += 1
+                    self._arrived.notify_all()
             if self._listener in ready:
                 line = self._listener.accept()[0]
                 credentials = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -82,7 +87,7 @@ class Monitor:
             packet = b""
         event = json.loads(packet) if packet else {"type": "end of line"}
         with self._arrived:
-            self.events.append({**event, "pid": self._lines[line]})
+            self._events.append({**event, "pid": self._lines[line]})
             self._arrived.notify_all()
         if not packet:
             line.close()
@@ -94,7 +99,7 @@ class Monitor:
 
         def found() -> Event | None:
             nonlocal asked
-            for event in islice(self.events, asked, None):
+            for event in islice(self._events, asked, None):
                 asked += 1
                 if wanted(event):
                     return event
@@ -102,7 +107,7 @@ class Monitor:
 
         with self._arrived:
             event = self._arrived.wait_for(found, PATIENCE_S)
-            assert event is not None, self.events
+            assert event is not None, self._events
             return event
 
     def say(self, pid: int, message: Event) -> None:
@@ -111,15 +116,26 @@ class Monitor:
             line = next(line for line, sender in self._lines.items() if sender == pid)
         line.send(json.dumps(message).encode())
 
+    @property
+    def events(self) -> list[Event]:
+        """The events so far, with all that was sent before: what a process that has ended sent may still be unread."""
+        with self._arrived:
+            if self._reading.is_set() and self._thread.is_alive():
+                self._asked += 1
+                self._rope.send(b".")
+                assert self._arrived.wait_for(lambda: self._answered >= self._asked, PATIENCE_S)
+            return self._events
+
     def of(self, kind: str, pid: int | None = None) -> list[Event]:
         """Return the events of *kind* so far: those of *pid*, or of all processes if it is None."""
-        with self._arrived:
-            return [event for event in self.events if event["type"] == kind and pid in (None, event["pid"])]
+        return [event for event in list(self.events) if event["type"] == kind and pid in (None, event["pid"])]
 
     def stop_reading(self) -> None:
         """Stop reading. From now on, events stay in the sockets."""
-        self._reading.clear()
-        self._rope.send(b".")
+        with self._arrived:
+            self._reading.clear()
+            self._asked += 1
+            self._rope.send(b".")
 
     def go_on_reading(self) -> None:
         """Read again. The events that waited in the sockets come first."""

@@ -74,7 +74,7 @@ def test_a_single_slow_reading_does_not_put_the_next_off(monitor: Monitor, scrip
     reading_of(monitor, "PyTorch:0")
     began = time.monotonic()
     monitor.wait_for(lambda _: len(monitor.of("framework")) > 1)
-    assert time.monotonic() - began < 10  # at the pace of the first, 50 s
+    assert time.monotonic() - began < 40  # at the pace of the first, 50 s
     assert outcome(process, "\n").code == 0
 
 

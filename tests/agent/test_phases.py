@@ -64,7 +64,8 @@ def test_epochs_evaluations_predictions_and_blocks(
     assert told == outcome(forks.start(None, script(TRAINING)), "\n")
     assert "tfmemtop" not in told.out and "is not in [0, 64)" in told.out
     ended = [phase for phase in monitor.of("phase") if phase["ended"] is not None]
-    names = [(phase["name"], phase["epoch"]) for phase in ended]
+    # The shortest block has no reading, unless the machine is busy.
+    names = [(phase["name"], phase["epoch"]) for phase in ended if phase["name"] != "short"]
     assert names == [
         ("fit", 1), ("evaluate", None), ("fit", 2), ("evaluate", None), ("predict", None), ("a block", None), ("fit", 1)
     ]  # fmt: skip

@@ -122,7 +122,7 @@ def test_a_terminal_that_is_closed_ends_the_screen_and_not_the_script(start: Sta
     """This also holds where the signal for it, SIGHUP, is ignored, as under ``nohup``."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        child = start("--", "sh", "-c", f"echo $$ > {home / 'pid'}; echo first words; sleep 60")
+        child = start("--", "sh", "-c", f"echo $$ > {home / 'pid'}; echo first words; sleep 300")
     finally:
         signal.signal(signal.SIGHUP, before)
     child.expect("first words")

@@ -68,7 +68,7 @@ def test_the_list_and_why_say_which_rank_it_was(tmp_path: Path, capsys: pytest.C
         _, said = done.communicate(timeout=PATIENCE_S)
         ranks = place["SLURM_NTASKS"] != "1"
         # All ranks print to the same place, so each prints only one line.
-        assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:00:0" in said) == ranks
+        assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:0" in said) == ranks
         path = tmp_path / f"run-{place['SLURM_PROCID']}.jsonl"
         capsys.readouterr()
         assert main(["why", str(path)]) == 0

@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_scripts_own(start: Start) -> None:
     code, printed = ended(child)
     assert code == 3
     said = printed.rpartition("\x1b[?1049l")[2]
-    assert "tfmemtop: run 1 of sh -c 'echo out of the script; exit 3': 00:00:" in said
+    assert "tfmemtop: run 1 of sh -c 'echo out of the script; exit 3': 00:0" in said
     assert ", ended with exit code 3\r\n" in said and "\r\ntfmemtop: output in " in said
     assert re.search(
         r"\r\ntfmemtop: recorded in \S+/(\w+)\.jsonl\.gz\r\ntfmemtop: tfmemtop why \1 explains it\r\n", said
@@ -122,19 +122,18 @@ def test_stopped_and_continued_it_goes_on_and_gives_the_terminal_back(start: Sta
     before = termios.tcgetattr(child.child_fd)
     child.expect("Processes")
     threads = _threads(child)
-    for _ in range(3):
+    for answer in ("The screen", "Processes") * 3 + ("The screen",):
         _stop(child)
         child.kill(signal.SIGCONT)
-    child.send("h")  # the answer comes after the signals were handled
-    child.expect("The screen")
-    assert _threads(child) == threads
+        child.send("h")  # the answer comes after the signals were handled
+        child.expect(answer)
+    assert _threads(child) < threads + 7, "no thread is left of each time; those that read start when they are needed"
     # A shell that takes the terminal back at a stop sets its own modes.
     _stop(child)
     termios.tcsetattr(child.child_fd, termios.TCSANOW, before)
     child.kill(signal.SIGCONT)
     child.expect(re.escape(ALTERNATE_SCREEN))
     child.expect("The screen")
-    assert _threads(child) == threads
     child.send("\x03q")
     child.expect(re.escape("\x1b[?1049l"))
     assert child.wait() == 0
@@ -161,7 +160,7 @@ sys.exit(main(["demo"]))
 def test_a_key_is_acted_on_while_the_script_prints_without_pause(start: Start) -> None:
     child = start("--", "yes", size=(100, 30))
     child.expect("Output")
-    child.expect("00:00:0[1-9]")  # the script has printed for that long
+    child.expect("00:0[0-9]:(?!00)[0-9]{2}")  # the script has printed for a second
     for key, answer in (("?", "tfmemtop help keys"), ("h", "Output"), ("q", "The script is still running")):
         child.send(key)
         child.expect(answer)
@@ -228,7 +227,7 @@ def until_end(start: Start, gate: Path, *options: str, **environment: str) -> st
     screen.expect("up")
     seen = screen.before or ""
     gate.write_text("go\n")
-    screen.expect("exit code 3.*exit code 3|exit.*3")
+    screen.expect("ended with exit code 3")
     seen += (screen.before or "") + str(screen.after)
     screen.send("q")
     screen.expect(pexpect.EOF)

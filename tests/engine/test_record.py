@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S, until
 from tfmemtop.engine.sources.processes import descendants, read_command
 from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.engine.stream.server import connect
-from tfmemtop.events import Command, HookEnd, Process, Relaunch, Run, RunEnd, Signal, Stop
+from tfmemtop.events import Command, HookEnd, Process, ProcessReadings, Relaunch, Run, RunEnd, Signal, Stop
 from tfmemtop.events.recording import read
 from tfmemtop.settings import Settings
 
@@ -109,8 +109,15 @@ def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: 
 
 def test_what_listens_for_us_is_no_process_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    command = recording(path, sys.executable, "-c", "import time; time.sleep(1.5)")
-    subprocess.run(command, timeout=PATIENCE_S, check=True)
+
+    def readings() -> int:
+        there = path.exists() and path.stat().st_size
+        return sum(isinstance(event, ProcessReadings) for event in read(path).events()) if there else 0
+
+    with subprocess.Popen(recording(path, "cat"), stdin=subprocess.PIPE) as recorder:
+        until(lambda: readings() > 1)
+        recorder.communicate(timeout=PATIENCE_S)
+    assert recorder.returncode == 0
     events = list(read(path).events())
     (script,) = {event.pid for event in events if isinstance(event, Run)}
     assert {event.pid for event in events if isinstance(event, Process) and event.run} == {script}

@@ -1,6 +1,7 @@
 """While its pools are read at full pace, a script does, and ends, just as it would without that."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,12 @@ def read(monitor: Monitor, pid: int, library: Path) -> None:
 
 def native_threads(pid: int) -> list[Path]:
     """Return the library's threads in a process. A thread gets its name a moment after its start."""
-    tasks = Path(f"/proc/{pid}/task")
-    return [task for task in tasks.iterdir() if (task / "comm").read_text() == "tfmemtop\n"]
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ends at this moment
+            if (task / "comm").read_text() == "tfmemtop\n":
+                found.append(task)
+    return found
 
 
 def test_a_script_that_starts_itself_over(looked_into: Begin, monitor: Monitor, library: Path) -> None:

@@ -109,7 +109,7 @@ def test_slurm_tells_of_a_signal_that_ended_a_rank_as_bare(slurm: Slurm, tmp_pat
     assert done.returncode == bare.returncode == 128 + signal.Signals[f"SIG{signal_name}"]
     told = [[line for line in each.stderr.splitlines() if "task 1:" in line] for each in (bare, done)]
     assert told[0] == told[1] and len(told[0]) == 1
-    assert f"rank 1 of 2: 00:00:00, ended by SIG{signal_name}" in (tmp_path / "said-1").read_text()
+    assert re.search(f"rank 1 of 2: [0-9:]+, ended by SIG{signal_name}", (tmp_path / "said-1").read_text())
 
 
 def test_a_signal_of_slurm_reaches_the_script_once(slurm: Slurm, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_signal_of_slurm_reaches_the_script_once(slurm: Slurm, tmp_path: Path)
         slurm.run("scancel", job, cwd=tmp_path)
         assert srun.stdout.readline() == f"{[int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGTERM)]}\n"
         assert srun.wait(PATIENCE_S) == 7
-        assert srun.stderr and "tfmemtop: 00:00:0" in srun.stderr.read()
+        assert srun.stderr and "tfmemtop: 00:0" in srun.stderr.read()
     until(lambda: not left_of(slurm, job))
 
 
