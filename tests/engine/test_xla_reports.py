@@ -18,7 +18,7 @@ from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream.stream import Stream
-from tfmemtop.events import Event, Hook, HookEnd, Run, XlaCluster, XlaMissing, XlaValue
+from tfmemtop.events import Event, Hook, HookEnd, Run, XlaCluster, XlaMissing
 from tfmemtop.events.recording import read
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "xla.py"
@@ -58,10 +58,6 @@ def recorded(shared: Path) -> Recorded:
     return Recorded(once(shared, "xla-reports", _record))
 
 
-def _at_the_peak(cluster: XlaCluster) -> list[XlaValue]:
-    return [value for value in cluster.values if value.first <= cluster.peak_at <= value.last]
-
-
 def _of(clusters: list[XlaCluster], rows: int) -> XlaCluster:
     """Return the cluster of ``refine`` for that many rows; ``refine`` sorts the rows."""
     return next(
@@ -81,7 +77,7 @@ def test_the_temporary_buffer_is_what_the_allocator_hands_out(recorded: Recorded
         # The rise also contains the sum that the cluster returns (256 bytes). For 1024 rows the allocator may use a
         # larger free chunk, which is handed out whole unless it is twice as large.
         assert in_chunks <= rise - 256 < 2 * in_chunks if rows == 1024 else rise - 256 == in_chunks, rows
-        assert sum(value.size for value in _at_the_peak(found)) <= found.peak <= found.temporary
+        assert sum(value.size for value in found.values) <= found.peak <= found.temporary
 
 
 @pytest.mark.tensorflow
@@ -98,10 +94,10 @@ def test_each_process_and_each_shape_has_a_cluster_of_its_own(recorded: Recorded
 @pytest.mark.tensorflow
 def test_a_keras_models_layers_have_what_arithmetic_says(recorded: Recorded) -> None:
     step = next(one for one in recorded.clusters if one.name == "one_step_on_data")
-    wide = sum(value.size for value in _at_the_peak(step) if "wide" in value.operation)
+    wide = sum(value.size for value in step.values if "wide" in value.operation)
     # At the peak: activations, or their gradient, of 1000 examples, and perhaps a kernel's gradient and copies.
     assert wide >= 1000 * 2000 * 4
-    named = sum(value.size for value in _at_the_peak(step) if "/" in value.operation)
+    named = sum(value.size for value in step.values if "/" in value.operation)
     assert named >= 0.9 * step.temporary
 
 

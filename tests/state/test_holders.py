@@ -110,7 +110,6 @@ def test_an_xla_buffer_is_opened() -> None:
         pid=100,
         name="cluster_0",
         temporary=10_000_000,
-        schedule=9,
         peak=9_000_000,
         peak_at=5,
         values=[

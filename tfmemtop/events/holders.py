@@ -212,12 +212,8 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
     """What lies in the temporary buffer of one compiled cluster, as XLA itself reports.
 
     ``module`` is XLA's number for the cluster in its process, -1 where the process as a whole has no report.
-    ``temporary`` is the buffer's size in bytes. ``schedule`` is the number of moments. ``peak_at`` is the moment at
-    which most of the buffer is needed, and ``peak`` the bytes that are needed then. ``values`` are the largest values
-    at the peak and beside it, in the order of their offsets; the values left out have ``others`` bytes at the peak.
-    ``course`` divides the schedule into equal parts and has, for each part, the most bytes that are needed in it.
-
-    ``parameters``, ``outputs`` and ``constants`` are the bytes of the cluster's other allocations.
+    ``temporary`` is the buffer's size in bytes. ``peak_at`` is the moment at which most of the buffer is needed, and
+    ``peak`` the bytes that are needed then. ``values`` are the largest values at that moment, by offset.
     """
 
     origin = Origin.HOOK
@@ -227,14 +223,8 @@ class XlaCluster(Event, tag="xla_cluster", frozen=True):
     name: Text
     module: Number = 0
     temporary: Size = 0
-    schedule: Size = 0
     peak: Size = 0
     peak_at: Size = 0
-    others: Size = 0
-    parameters: Size = 0
-    outputs: Size = 0
-    constants: Size = 0
-    course: Annotated[list[Size], Some] = msgspec.field(default_factory=list)
     values: Annotated[list[XlaValue], Some] = msgspec.field(default_factory=list)
     missing: XlaMissing | None = None
     detail: Text = ""

@@ -6,7 +6,6 @@ from 2.22 on into three files, which are read one after the other.
 
 import re
 from collections.abc import Iterable
-from enum import Enum
 
 import msgspec
 
@@ -16,17 +15,6 @@ MOST_VALUES = 500_000
 
 class Unread(ValueError):
     """The text is not in a known form. The argument names the part that was not found or does not add up."""
-
-
-class Purpose(Enum):
-    """What an allocation is for."""
-
-    TEMPORARY = "preallocated-temp"
-    PARAMETER = "parameter"
-    CONSTANT = "constant"
-    OUTPUT = "maybe-live-out"
-    THREAD = "thread-local"  # numbers within a loop, on the stack of a thread
-    OTHER = ""
 
 
 class PlacedValue(msgspec.Struct, frozen=True):
@@ -48,10 +36,13 @@ class PlacedValue(msgspec.Struct, frozen=True):
 
 
 class Allocation(msgspec.Struct):
-    """An allocation of ``size`` bytes, which XLA takes at once, and the values that lie in it."""
+    """An allocation of ``size`` bytes, which XLA takes at once, and the values that lie in it.
+
+    ``temporary`` is one that the cluster needs only while it runs.
+    """
 
     size: int
-    purpose: Purpose
+    temporary: bool
     values: list[PlacedValue] = msgspec.field(default_factory=list)
 
 
@@ -128,20 +119,10 @@ def _take_allocation(line: str, found: Assignment) -> None:
         allocation = _ALLOCATION.match(line)
         if allocation is None:
             raise Unread("allocation")
-        found.allocations.append(Allocation(int(allocation[1]), _purpose(allocation[2] or "")))
+        attributes = (allocation[2] or "").split(", ")
+        found.allocations.append(Allocation(int(allocation[1]), temporary="preallocated-temp" in attributes))
     elif total := _TOTAL.match(line):
         found.total = int(total[1])
-
-
-def _purpose(attributes: str) -> Purpose:
-    words = attributes.split(", ")
-    # A parameter that is also an output is the caller's: it counts as a parameter.
-    for purpose in (Purpose.TEMPORARY, Purpose.THREAD, Purpose.CONSTANT, Purpose.OUTPUT):
-        if purpose.value in words and not attributes.startswith(Purpose.PARAMETER.value):
-            return purpose
-    if attributes.startswith(Purpose.PARAMETER.value):
-        return Purpose.PARAMETER
-    return Purpose.OUTPUT if attributes.startswith("output") else Purpose.OTHER
 
 
 def _check(found: Assignment) -> None:

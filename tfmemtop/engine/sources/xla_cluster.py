@@ -1,20 +1,17 @@
 """Computes what lies in the temporary buffer of a cluster over its schedule, from XLA's own texts."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.engine.sources.xla_assignment import Allocation, Assignment, PlacedValue, Purpose, Unread, read_assignment
+from tfmemtop.engine.sources.xla_assignment import Allocation, Assignment, PlacedValue, Unread, read_assignment
 from tfmemtop.engine.sources.xla_origins import Origins
 from tfmemtop.events import XlaCluster, XlaValue
 
-KEPT_AT_PEAK, KEPT = 600, 900
-"""The most values that are kept: of those at the peak, and of all. The largest are kept in both cases."""
-PARTS = 500
-"""The most parts of the schedule for which the course of the needed bytes is kept."""
+KEPT = 600
+"""The most values that are kept: the largest."""
 
 
 class Living(msgspec.Struct, frozen=True):
@@ -36,20 +33,16 @@ def make_cluster(
         Unread: the buffer assignment is not in a known form, or does not add up.
     """
     assignment = read_assignment(lines)
-    sizes = dict.fromkeys(Purpose, 0)
-    for allocation in assignment.allocations:
-        sizes[allocation.purpose] += allocation.size
-    temporary = [each for each in assignment.allocations if each.purpose is Purpose.TEMPORARY and each.size]
+    temporary = [each for each in assignment.allocations if each.temporary and each.size]
     if not temporary:
         return None
     buffer = max(temporary, key=lambda each: each.size)
     living = _living(buffer, assignment)
-    moments, needed = _course(living)
-    peak, peak_at = max(((size, -moment) for moment, size in zip(moments, needed, strict=True)), default=(0, 0))
-    peak_at = -peak_at
-    _fits(living, peak_at, buffer.size)
+    peak, peak_at = _peak(living)
+    at_peak = [one for one in living if one.first <= peak_at <= one.last]
+    _fits(at_peak, buffer.size)
     _agrees(assignment)
-    kept, others = _largest(living, peak_at)
+    kept = sorted(at_peak, key=lambda one: -one.value.size)[:KEPT]
     origins = Origins(module_lines)
     return XlaCluster(
         t=t,
@@ -57,15 +50,9 @@ def make_cluster(
         name=function_name(name),
         module=module,
         temporary=buffer.size,
-        schedule=assignment.schedule,
         peak=peak,
         peak_at=peak_at,
-        others=others,
-        parameters=sizes[Purpose.PARAMETER],
-        outputs=sizes[Purpose.OUTPUT],
-        constants=sizes[Purpose.CONSTANT],
-        course=_parts(moments, needed, assignment.schedule),
-        values=[_value(one, origins) for one in kept],
+        values=[_value(one, origins) for one in sorted(kept, key=lambda one: one.value.offset)],
     )
 
 
@@ -115,43 +102,31 @@ def _one_after_the_other(sharing: list[Living]) -> list[Living]:
     return found
 
 
-def _course(living: list[Living]) -> tuple[list[int], list[int]]:
-    """Return the moments at which a value begins or ends, and the bytes needed from each of them on."""
+def _peak(living: list[Living]) -> tuple[int, int]:
+    """Return the most bytes that are needed at one moment, and the first such moment."""
     changes: dict[int, int] = {}
     for one in living:
         changes[one.first] = changes.get(one.first, 0) + one.value.size
         changes[one.last + 1] = changes.get(one.last + 1, 0) - one.value.size
-    moments, needed, now = sorted(changes), [], 0
-    for moment in moments:
+    peak, peak_at, now = 0, 0, 0
+    for moment in sorted(changes):
         now += changes[moment]
-        needed.append(now)
-    return moments, needed
+        if now > peak:
+            peak, peak_at = now, moment
+    return peak, peak_at
 
 
-def _parts(moments: list[int], needed: list[int], schedule: int) -> list[int]:
-    """Return the most bytes that are needed in each of at most :data:`PARTS` equal parts of the schedule."""
-    count = min(PARTS, schedule)
-    found = []
-    for part in range(count):
-        begin, end = part * schedule // count, (part + 1) * schedule // count
-        before = bisect_right(moments, begin) - 1
-        within = needed[max(before, 0) : bisect_right(moments, end - 1)]
-        found.append(max(within, default=0))
-    return found
-
-
-def _fits(living: list[Living], moment: int, size: int) -> None:
-    """Check that the values needed at *moment* lie side by side within *size* bytes.
+def _fits(at_peak: list[Living], size: int) -> None:
+    """Check that the values of one moment, by offset, lie side by side within *size* bytes.
 
     Raises:
         Unread: two values overlap, or one lies beyond *size*.
     """
     end = 0
-    for one in living:  # by offset
-        if one.first <= moment <= one.last:
-            if one.value.offset < end:
-                raise Unread("offset")
-            end = one.value.offset + one.value.size
+    for one in at_peak:
+        if one.value.offset < end:
+            raise Unread("offset")
+        end = one.value.offset + one.value.size
     if end > size:
         raise Unread("offset")
 
@@ -169,18 +144,6 @@ def _agrees(assignment: Assignment) -> None:
     sizes = {value.key: value.size for each in assignment.allocations for value in each.values}
     if any(sizes.get(key, size) != size for key, size in assignment.at_peak.items()):
         raise Unread("Live ranges")
-
-
-def _largest(living: list[Living], peak_at: int) -> tuple[list[Living], int]:
-    """Return the values to keep, by offset, and the bytes of those at the peak that are left out."""
-    there = [one for one in living if one.first <= peak_at <= one.last]
-    beside = [one for one in living if not one.first <= peak_at <= one.last]
-    there.sort(key=lambda one: -one.value.size)
-    beside.sort(key=lambda one: -one.value.size)
-    left_out = sum(one.value.size for one in there[KEPT_AT_PEAK:])
-    kept = there[:KEPT_AT_PEAK]
-    kept += beside[: KEPT - len(kept)]
-    return sorted(kept, key=lambda one: (one.value.offset, one.first)), left_out
 
 
 def _value(one: Living, origins: Origins) -> XlaValue:
