@@ -26,7 +26,7 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, counted, format_bytes, spoken
 
-_OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
+_OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING)
 _WARM_UP = 4
 """A quarter of the time. A model is made at the beginning, so memory rises there in any case."""
 

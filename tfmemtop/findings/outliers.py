@@ -23,7 +23,7 @@ from tfmemtop.findings.request import Request, is_vectorized
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.operation_names import named
+from tfmemtop.state.operation_names import Phase, named
 from tfmemtop.units import MIB, format_bytes
 
 _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorListStack", "TensorScatterUpdate"}
@@ -173,24 +173,23 @@ def _free(a: Anatomy) -> str:
 
 
 def dense_gradient(request: Request) -> Cause | None:
-    """The gradient of an embedding is made dense: as large as the whole table."""
+    """A line of the script makes the gradient of an embedding dense: as large as the whole table."""
     a = request.anatomy
     shape = tuple(a.shape or ())
     tables = [one for one in request.stock.tables if one[1] == shape]
     dense = [part for part in request.stock.parts if part.shape == shape and not part.python_name]
     looked_up = any("embedding" in name or "Gather" in name for name in request.stock.operations)
-    made = sorted(name for name in request.stock.operations if named(name).base in _DENSE)
-    if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not (looked_up and made):
+    names = ((name, named(name)) for name in sorted(request.stock.operations))
+    # An optimizer of Keras's computes with whole tables in any case.
+    own = (name for name, parsed in names if parsed.base in _DENSE and parsed.phase is not Phase.OPTIMIZER)
+    by = next(filter(None, (made_at(request.hooked, name) for name in own)), None)
+    if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not looked_up or by is None:
         return None
     size = a.asked or 4 * prod(shape)
-    by = next((line for name in made if (line := made_at(request.hooked, name))), None)
     limit = f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
-    gradient = f"The gradient of {quoted(tables[0][0])} is"
-    texts = [f"{gradient} dense, as large as the table: {request.who} asked for {tensor_text(list(shape), None)}."]
-    if by is not None:
-        place = f"{gradient} made dense, {format_bytes(size)} for all rows, at {spot(by.file, by.line)}"
-        texts = [f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, "")] + texts
-    code = "g = tf.IndexedSlices(g.values * 0.5, g.indices, g.dense_shape)  # any change, in place of * 0.5"
+    gradient = f"The gradient of {quoted(tables[0][0])} is made dense"
+    place = f"{gradient}, {format_bytes(size)} for all rows, at {spot(by.file, by.line)}"
+    texts = (f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, ""))
     return Cause(
         Key.DENSE_GRADIENT,
         fitting(*texts, room=_PREFIX),
@@ -198,7 +197,10 @@ def dense_gradient(request: Request) -> Cause | None:
         size,
         1 + len(dense),
         (Action.KEEP_SPARSE,),
-        (code, "# not g = tf.convert_to_tensor(g) * 0.5"),
+        (
+            "g = tf.IndexedSlices(g.values * 0.5, g.indices, g.dense_shape)  # any change, in place of * 0.5",
+            "# not g = tf.convert_to_tensor(g) * 0.5",
+        ),
         _use(a),
     )
 

@@ -36,12 +36,13 @@ def largest_before(
 
     It is one by the same *node* of a graph, if one was recorded, or by the same operation, if that is known by its
     name; else one for a tensor of as many dimensions, most of which are equal, or which the same *line* of the script
-    asked for. What has the shape of one of the *variables* is left out: its size is not that of a batch. ``None`` if
-    neither name nor shape is known, or if there was room for an even larger one, or for as much by the same node.
+    asked for. What has the shape of one of the *variables* is left out: its size is not that of a batch; so is what may
+    be of the same batch. ``None`` if neither a layer's name nor a shape is known, or if there was room for an even
+    larger one, or for as much by the same node.
     """
     name = operation if operation and not operation.startswith("__") else None
-    if shape is None and name is None:
-        return None
+    if shape is None and (name is None or "/" not in name):
+        return None  # the operations of all layers have one name where they are run eagerly
     found: list[tuple[bool, bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
@@ -52,15 +53,14 @@ def largest_before(
             same = node is not None and named(course.name(kind)) == named(node)
             if shape is not None and (_extends(shape, known) or (same and known == shape)):
                 return None
-            alike = (
-                (same and _smaller(known, shape))
-                or shape is None
-                or (_extends(known, shape) and _is_of_another_batch(known, shape))
-            )
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
             if wider and not same:
                 continue
-            if alike or (name is not None and _smaller(known, shape) and _is_at(line, hooked, course.name(kind))):
+            at_line = name is not None and _is_at(line, hooked, course.name(kind))
+            if shape is None or (
+                (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
+                and _is_of_another_batch(known, shape)
+            ):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
                 found.append((same, not wider, PastRequest(() if of_bytes else tuple(known), kind.requested)))
     return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]

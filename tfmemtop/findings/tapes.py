@@ -43,7 +43,8 @@ def tape_open(scene: Scene) -> Cause | None:
         alike.setdefault(part.requested // part.count, []).append(part)
     each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
     count, shapes = sum(part.count for part in most), {part.shape for part in most}
-    if count < (MANY if tapes > 2 else _ON_TAPE) or sum(part.bytes for part in most) * 2 < size:
+    several = sum(part.bytes for part in most) * 2 >= size and count >= (MANY if tapes > 2 else _ON_TAPE)
+    if not several and tapes < MANY:
         return None  # as a single step may need it
     shape = shapes.pop() if len(shapes) == 1 else None
     what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
