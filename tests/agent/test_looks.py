@@ -98,6 +98,8 @@ view = data.images[:1000000 * 6]
 flags = np.zeros([34 << 20], bool)[:17 << 20]
 tf.ones([])
 small = np.zeros([1 << 20])
+frames = [np.zeros([1 << 18], np.float64) for _ in range(9)]
+views = {number: small[number:] for number in range(9)}
 print("up", flush=True)
 sys.stdin.readline()
 """
@@ -112,6 +114,7 @@ def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
     assert ask(monitor, process)["arrays"] == [
         ["data.images", [9 << 20, 3], "uint8", 27 << 20],
         ["pair['train'][0]", [5 << 20], "float32", 20 << 20],
+        ["frames[*]", [9], "", 18 << 20],
         ["flags", [17 << 20], "bool", 17 << 20],
     ]
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

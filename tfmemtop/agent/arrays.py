@@ -1,7 +1,7 @@
 """NumPy's arrays that a search for paths meets on its way. Python's garbage collector does not list them."""
 
 import sys
-from itertools import compress
+from itertools import compress, starmap
 from typing import Any, Callable
 
 from .messenger import encoded
@@ -11,14 +11,17 @@ from .views import class_dict, name_and_module
 LARGE = 16 << 20
 """Bytes from which on an array is noted."""
 SENT = 20
-_MOST = 64
+_MOST, _MANY = 64, 8
 _NAME = 200  # characters
 _NOTHING = identity(None)
 _FACTS = "nbytes", "shape", "dtype", "base"
 
 
 class Arrays:
-    """The large arrays that were met. Views of the memory of one array count once, and only where it was not met."""
+    """The large arrays that were met, and containers of many that are large together.
+
+    Views of the memory of one array count once, and only where it was not met.
+    """
 
     def __init__(self) -> None:
         numpy: Any = sys.modules["numpy"]  # which TensorFlow has imported
@@ -36,10 +39,12 @@ class Arrays:
         *path_of* returns the path of the value at a position.
         """
         box, large = step.box(), step.box()
+        own = compress(map(self._size, box), map(_NOTHING.__eq__, map(identity, map(self._base, box))))
         are_large = map(LARGE.__le__, map(self._size, box))
-        number, *read = step.read(
+        number, total, *read = step.read(
             step.filled(box, values, chosen),
             called(box.__len__),
+            starmap(sum, ((own,),)),
             map(LARGE.__le__, map(self._size, box)),
             without_result(map(large.extend, (compress(box, are_large),))),
             map(identity, large),
@@ -50,6 +55,9 @@ class Arrays:
         )
         if number != sum(chosen):
             return  # the container has changed meanwhile
+        path = path_of(chosen.index(True))
+        if number >= _MANY and total >= LARGE and path.endswith("]"):
+            self.found[-1 - len(self.found)] = f"{path.rpartition('[')[0]}[*]", f"[{number}]", "", total
         places = list(compress(compress(range(len(chosen)), chosen), read[:number]))
         for place, at in enumerate(places):
             item, base, shape, kind, size = read[number + place :: len(places)]

@@ -137,7 +137,7 @@ def plainly_hashed(key: Any) -> bool:
 
 def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
     """Return name, file and line of the Python function behind *key*; ``None`` if there is none."""
-    while _is_partial(type(key)):
+    while any(each.__name__ == "partial" and each.__module__ == "functools" for each in type(key).__mro__):
         key = key.func
     if not isinstance(key, CodeType):
         call = key if hasattr(type(key), "__code__") else type(key).__dict__.get("__call__")
@@ -146,10 +146,6 @@ def place_of(key: Any) -> "Optional[tuple[str, str, int]]":
         return None
     name = getattr(key, "co_qualname", key.co_name)  # from Python 3.11 on
     return name.rpartition("<locals>.")[2][:_NAME], name_in_events(key.co_filename)[-_PATH:], key.co_firstlineno
-
-
-def _is_partial(kind: type) -> bool:
-    return any(each.__name__ == "partial" and each.__module__ == "functools" for each in kind.__mro__)
 
 
 def _innermost(function: Any) -> Any:

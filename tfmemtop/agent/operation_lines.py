@@ -63,7 +63,10 @@ class OperationLines:
             stack = self._stack_of(operation)
             if stack:
                 line = Line(stack[-1].filename, stack[-1].lineno)
-                told = list(map(_frame_told, stack))
+                # A text each: a list each would be too many containers, see collector.py.
+                told = [
+                    f"{of.name[:_FUNCTION]} {name_in_events(of.filename)[-_FRAME_PATH:]}:{of.lineno}" for of in stack
+                ]
                 found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code, told])
         if found:
             self._messenger.send("operation_lines", lines=found)
@@ -99,11 +102,6 @@ class OperationLines:
         if file.startswith(("<tfmemtop", "<frozen", *_folders())):
             return False
         return not file.startswith(self._library) or "-packages/" in file
-
-
-def _frame_told(frame: Any) -> str:
-    """Return a frame as it is sent. Each as a list would be too many containers, see ``collector.py``."""
-    return f"{frame.name[:_FUNCTION]} {name_in_events(frame.filename)[-_FRAME_PATH:]}:{frame.lineno}"
 
 
 def _folders() -> "tuple[str, ...]":

@@ -74,7 +74,10 @@ class DatasetBuffer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class HostArray(msgspec.Struct, frozen=True, array_like=True):
-    """A NumPy array, which lies in the host's memory. ``name`` is the path by which Python holds it."""
+    """A NumPy array, which lies in the host's memory. ``name`` is the path by which Python holds it.
+
+    Or all arrays in one list or dict, such as ``frames[*]``: ``dtype`` is empty, and ``shape`` has their number.
+    """
 
     name: Text
     shape: Annotated[list[Size], Few]

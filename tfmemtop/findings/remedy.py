@@ -130,6 +130,7 @@ class Action:
     TRACE_HOST = Remedy(
         "find what the script keeps, such as arrays in a list: tracemalloc names the lines that made them"
     )
+    BOUND_ARRAYS = Remedy("bound the list or dict that keeps the arrays, or write them to a file")
     ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
     FIX_ARGUMENTS = Remedy("pass tensors instead of Python values, or fix the input_signature")

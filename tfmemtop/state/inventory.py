@@ -264,7 +264,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
     def array_of(self, size: int) -> events.HostArray | None:
         """Return the NumPy array whose copy has *size* bytes, in its own precision or in half of it."""
         arrays = self.census.arrays if self.census else []
-        wanted = (one for one in arrays if size in (one.bytes, one.bytes // 2) and one.bytes)
+        wanted = (one for one in arrays if one.dtype and size in (one.bytes, one.bytes // 2))
         return next(wanted, None)
 
     def _lies_here(self, device: str) -> bool:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from tfmemtop.events.census import HostArray
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
+from tfmemtop.findings.names import holder_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import LEAST_WINDOWS, Rise, rise_until
 from tfmemtop.findings.rules import rule
@@ -44,7 +46,7 @@ class HostGrowth(Finding, frozen=True):
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``generators`` is how many data sets were made
     of generators, 0 if few. ``pools`` are the bytes by which its pools rose, ``None`` if none was read. ``several`` if
-    there are other processes.
+    there are other processes. ``kept`` are the arrays in one list or dict that make up most of the rise.
     """
 
     key = Key.HOST_GROWTH
@@ -59,6 +61,7 @@ class HostGrowth(Finding, frozen=True):
     ended: bool
     generators: int = 0
     several: bool = False
+    kept: HostArray | None = None
 
     @property
     def severity(self) -> Severity:
@@ -68,10 +71,12 @@ class HostGrowth(Finding, frozen=True):
 
     @property
     def holder(self) -> str:
-        return "Dataset.from_generator" if self.generators else ""
+        return self.kept.name if self.kept else "Dataset.from_generator" if self.generators else ""
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
+        if self.kept is not None:
+            return (Action.BOUND_ARRAYS,)
         if self.generators:
             return (Action.ONE_DATASET,)
         return self.retraced.remedies if self.retraced else (Action.TRACE_HOST, Action.SHOW_PROCESS)
@@ -80,7 +85,7 @@ class HostGrowth(Finding, frozen=True):
     def said(self) -> Said:
         rise, retraced = self.rise, self.retraced
         who = f"Process {self.pid}: host" if self.several else "Host"
-        cause = "what holds it is not known"
+        cause = ""
         if retraced is not None:
             times = counted(retraced.traces_so_far, "time")
             cause = f"{retraced.name} was traced {times}, and each graph stays in memory"
@@ -88,14 +93,18 @@ class HostGrowth(Finding, frozen=True):
             cause = (
                 f"Dataset.from_generator was called {self.generators} times, and each call keeps its generator's data"
             )
+        if self.kept is not None:
+            arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when it was searched"
+            cause = f"{holder_name(self.kept.name)} keeps {arrays}"
         # What rises with each data set that is made says nothing of a step.
         each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each and not self.generators else ""
         rose = f"by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}"
         keeps = f"{who} memory {'kept' if self.ended else 'keeps'} rising"
         headline = f"{keeps}: {cause}. It rose {rose}."
-        if retraced is None and not self.generators:
-            beside = "" if self.pools is None else " beside TensorFlow's pools and"
-            headline = f"{keeps}, {rose},{beside} without retracing: {cause}. tracemalloc tells what Python made."
+        if not cause:
+            beside = "" if self.pools is None else ", outside TensorFlow's pools"
+            why = "Its holder is not known, often a list of arrays: tracemalloc shows which lines made them."
+            headline = f"{keeps}, {rose}{beside}. {why}"
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
         pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."
         if self.pools is None:
@@ -106,7 +115,7 @@ class HostGrowth(Finding, frozen=True):
             f"It went from {format_bytes(rise.first)} to {format_bytes(rise.last)}, and was not given back. Host "
             "memory rises if a tf.function is traced again and again, if XLA compiles anew for each new shape, if data "
             "or results are kept in Python, and while a dataset's cache fills.",
-            code=() if retraced or self.generators else _TRACE,
+            code=() if cause else _TRACE,
             figures=joined(pools, left),
         )
 
@@ -139,6 +148,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
             pools=pools if hooked.trends else None,
             ended=hooked.ended,
             generators=_generators(hooked),
+            kept=_kept(hooked, rise),
             several=len(hooked_of_run(state)) > 1,
         )
 
@@ -148,6 +158,13 @@ def _generators(hooked: Hooked) -> int:
     told = hooked.census.buffers if hooked.census else []
     made = sum(one.elements or 0 for one in told if one.kind == "generator")
     return made if made >= MANY else 0
+
+
+def _kept(hooked: Hooked, rise: Rise) -> HostArray | None:
+    """Return the list or dict whose arrays make up most of the *rise*; ``None`` if none was found."""
+    told = hooked.look.arrays if hooked.look else []
+    large = (one for one in told if not one.dtype and one.bytes >= rise.size / 2)
+    return max(large, key=lambda one: one.bytes, default=None)
 
 
 def _may_have_risen(hooked: Hooked) -> bool:

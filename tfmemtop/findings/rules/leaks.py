@@ -12,13 +12,15 @@ from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, 
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.host_growth import host_growth
 from tfmemtop.findings.rules.out_of_memory import failures
-from tfmemtop.findings.run_devices import RunDevice, run_devices
+from tfmemtop.findings.run_devices import RunDevice, hooked_of_run, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.history import LONG_S, Trend, UseWindow
 from tfmemtop.state.holder_choice import recorded
+from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
@@ -237,10 +239,12 @@ _LOOK_S = 120.0
 
 
 def windows_wanted(state: State) -> list[int]:
-    """Return the numbers of the processes that should record a window, or look for who holds their tensors.
+    """Return the numbers of the processes that should record a window, or look for who holds tensors and arrays.
 
     Their memory rises, and no windows show what grows, or nobody has looked for its holder lately.
     """
+    rise = {one.pid for one in host_growth(state) if not (one.ended or one.holder or one.retraced)}
+    of_host = (pid for pid, hooked in hooked_of_run(state) if pid in rise and _long_unseen(state, hooked))
     rising = {finding.place: finding for finding in leak(state) if not finding.ended}
     devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
     wanted = (
@@ -248,12 +252,16 @@ def windows_wanted(state: State) -> list[int]:
         for device in devices
         if device.place in rising and not device.hooked.ended and _unexplained(state, device, rising[device.place])
     )
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys((*wanted, *of_host)))
+
+
+def _long_unseen(state: State, hooked: Hooked) -> bool:
+    return hooked.look is None or state.now - hooked.look.t > _LOOK_S
 
 
 def _unexplained(state: State, device: RunDevice, rise: Leak) -> bool:
-    look, windows = device.hooked.look, device.hooked.windows.get(device.name)
-    if look is None or state.now - look.t > _LOOK_S:
+    windows = device.hooked.windows.get(device.name)
+    if _long_unseen(state, device.hooked):
         return True
     if rise.grown is not None or windows is None:
         return False  # without a window of the start, the process cannot record any
