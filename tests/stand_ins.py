@@ -19,10 +19,10 @@ JAX_STATS = {
 """With ``XLA_PYTHON_CLIENT_PREALLOCATE=false``."""
 
 FIGURES = {
-    "JAX:0": {"in_use": 1024 * MIB, "held": 1026 * MIB, "peak": 1025 * MIB, "limit": 63800 * MIB, "segments": None},
-    "PyTorch:0": {"in_use": 512 * MIB, "held": 514 * MIB, "peak": 513 * MIB, "limit": None, "segments": 2},
-    "CuPy:0": {"in_use": 255 * MIB, "held": 256 * MIB, "peak": None, "limit": None, "segments": None},
-    "RMM:0": {"in_use": 60 * MIB, "held": 64 * MIB, "peak": 62 * MIB, "limit": None, "segments": None},
+    "JAX:0": {"in_use": 1024 * MIB, "held": 1026 * MIB, "peak": 1025 * MIB, "limit": 63800 * MIB},
+    "PyTorch:0": {"in_use": 512 * MIB, "held": 514 * MIB, "peak": 513 * MIB, "limit": None},
+    "CuPy:0": {"in_use": 255 * MIB, "held": 256 * MIB, "peak": None, "limit": None},
+    "RMM:0": {"in_use": 60 * MIB, "held": 64 * MIB, "peak": 62 * MIB, "limit": None},
 }
 """What the readers must make of the figures, by the name of the device."""
 

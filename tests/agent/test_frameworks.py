@@ -14,7 +14,7 @@ from tests.stand_ins import FIGURES, USED, UUID, write_stand_ins
 Script = Callable[[str], str]
 
 WAITING = "import sys; sys.stdin.readline()\n"
-NAMES = ("in_use", "held", "peak", "limit", "segments")
+NAMES = ("in_use", "held", "peak", "limit")
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ import torch
 keep.append(torch.ones((1024, 1024, 128), device="cuda"))
 spike = torch.ones((1024, 1024, 64), device="cuda"); del spike
 tell["pytorch"] = lambda: {"in_use": torch.cuda.memory_allocated(), "held": torch.cuda.memory_reserved(),
-    "peak": torch.cuda.max_memory_allocated(), "segments": torch.cuda.memory_stats()["segment.all.current"]}
+    "peak": torch.cuda.max_memory_allocated()}
 began = time.perf_counter()
 for _ in range(100):
     torch.cuda.memory_stats_as_nested_dict(0)

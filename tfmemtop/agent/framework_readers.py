@@ -14,8 +14,7 @@ from typing import Any, Callable, NamedTuple, Optional
 class FrameworkReading(NamedTuple):
     """What a framework holds on the GPU with CUDA's ``ordinal``, in bytes; ``None`` where it does not tell a figure.
 
-    ``in_use`` is allocated to its arrays, ``held`` is what it has taken from CUDA. ``segments`` is the number of pieces
-    in which it has taken that.
+    ``in_use`` is allocated to its arrays, ``held`` is what it has taken from CUDA.
     """
 
     ordinal: int
@@ -23,7 +22,6 @@ class FrameworkReading(NamedTuple):
     held: Optional[int] = None
     peak: Optional[int] = None
     limit: Optional[int] = None
-    segments: Optional[int] = None
 
 
 class Reader(NamedTuple):
@@ -108,7 +106,6 @@ _TORCH_FIGURES = {  # in ``torch.cuda.memory_stats_as_nested_dict()``
     "in_use": ("allocated_bytes", "all", "current"),
     "held": ("reserved_bytes", "all", "current"),
     "peak": ("allocated_bytes", "all", "peak"),
-    "segments": ("segment", "all", "current"),
 }
 _TORCH_WITHOUT_FIGURES = "does not yet support getDeviceStats"  # an allocator of the script's, such as RMM's
 

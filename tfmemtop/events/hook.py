@@ -168,8 +168,8 @@ class Allocator(Event, tag="allocator", frozen=True):
 class Framework(Event, tag="framework", frozen=True):
     """One reading of what another framework holds on one GPU: JAX, PyTorch, CuPy or RMM, by its own figures.
 
-    ``in_use`` is allocated to its arrays, ``held`` what it has taken from CUDA, in ``segments`` pieces. ``settings``
-    are the environment variables that steer its GPU memory, as they were at the first reading.
+    ``in_use`` is allocated to its arrays, ``held`` what it has taken from CUDA. ``settings`` are the environment
+    variables that steer its GPU memory, as they were at the first reading.
     """
 
     origin = Origin.HOOK
@@ -185,7 +185,6 @@ class Framework(Event, tag="framework", frozen=True):
     held: Size | None
     peak: Size | None
     limit: Size | None
-    segments: Size | None = None
     settings: Variables = msgspec.field(default_factory=dict)
 
     def recorded(self) -> "Framework":

@@ -34,7 +34,8 @@ from tfmemtop.events import (
     event_types,
 )
 
-HANG_S = 2.0
+HANG_S = float(os.environ.get("TFMEMTOP_HANG_S", "2"))
+"""The seconds within which a good message has to arrive; more beside other programs."""
 MEMORY_MOST = 120 << 20
 """The most memory in bytes that an engine may hold, whatever it receives."""
 

@@ -29,7 +29,7 @@ from tests.tools.corpus.terminals import SecondReader, refused
 from tests.tools.terminal import Terminal
 
 _CLONE_NEWNS = 0x00020000
-_LIMIT_S = 30.0
+_LIMIT_S = 120.0
 CODE = 3
 
 _SCRIPT = sh(
@@ -213,7 +213,7 @@ def _live(place: Place, box: Box, folders: list[Path]) -> list[str]:
         troubles = [] if ends[0].exit_code == CODE else [f"the script ended with {ends[0]}"]
         for key in (b"q", b"q", b"l"):
             screen.press(key)
-            wait(lambda: screen.code is not None, 3)
+            wait(lambda: screen.code is not None, 20)
         if screen.code != CODE:
             troubles.append(f"the screen ends with {screen.code}")
         named = re.findall(r"tfmemtop: (?:output|recorded) in (\S+)", screen.drawn.decode(errors="replace"))

@@ -21,8 +21,8 @@ from tfmemtop.engine.sources.processes import descendants, read_command
 
 SETTLE_S = 1.5
 """The time in which processes that a run left behind may go on printing."""
-_LEAVE_S = 4.0
-_GOING_S = 0.5  # the time that ending processes, such as multiprocessing's tracker, may take in a run without tfmemtop
+_LEAVE_S = 60.0
+_GOING_S = 5.0  # the time that ending processes, such as multiprocessing's tracker, may take in a run without tfmemtop
 _READ = 1 << 16
 _LOOK_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36

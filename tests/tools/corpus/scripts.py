@@ -28,7 +28,7 @@ from tests.tools.corpus.tables import SCRIPTS
 from tests.tools.corpus.together import together
 
 _PLAIN = py("plain", "a script with TensorFlow and nothing odd", "", tensorflow=True)
-_LIMIT_S, _LIMIT_TENSORFLOW_S = 20.0, 120.0
+_LIMIT_S = 120.0
 _SUMMARY = re.compile(
     rb"(?:tfmemtop: (?!recorded in|the recording is)[^\n]*\n)*tfmemtop: (?:recorded in|the recording is)[^\n]*\n\Z"
 )
@@ -72,12 +72,11 @@ def lacks(script: Script) -> str:
 def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
     """Run *script* bare and recorded. Run it on terminals too, if it is marked as live and *with_live* is set."""
     trial = Trial()
-    limit_s = _LIMIT_TENSORFLOW_S if script.tensorflow else _LIMIT_S
-    bare = _run(script, box, (), limit_s, None)
+    bare = _run(script, box, (), None)
     if bare.code == HUNG:
-        trial.differing["bare"] = f"does not end within {limit_s:.0f} s without us"
+        trial.differing["bare"] = f"does not end within {_LIMIT_S:.0f} s without us"
         return trial
-    recorded = _run(script, box, (*TFMEMTOP, "record", "-o", str(box.recording), "--"), limit_s, bare)
+    recorded = _run(script, box, (*TFMEMTOP, "record", "-o", str(box.recording), "--"), bare)
     recorded = recorded._replace(stderr=_SUMMARY.sub(b"", recorded.stderr))
     if script.stderr == "same":
         recorded = recorded._replace(stdout=_SUMMARY.sub(b"", recorded.stdout))
@@ -86,19 +85,19 @@ def attempt(script: Script, box: Box, *, with_live: bool) -> Trial:
         box.prepare(script)
         command, environment, cwd = box.command(script), box.environment(script), box.path / script.cwd
         folders = (cwd, box.path / "run", box.path / "state")
-        shown, size = terminals.live(TFMEMTOP, command, environment, folders, limit_s)
+        shown, size = terminals.live(TFMEMTOP, command, environment, folders, _LIMIT_S)
         shown = shown._replace(files=tuple(box.left()))
         box.prepare(script)
-        alone = terminals.bare(command, environment, cwd, size, limit_s)
+        alone = terminals.bare(command, environment, cwd, size, _LIMIT_S)
         trial.compare(script, "live", alone._replace(files=tuple(box.left())), shown)
     return trial
 
 
-def _run(script: Script, box: Box, ours: tuple[str, ...], limit_s: float, like: RunOutcome | None) -> RunOutcome:
+def _run(script: Script, box: Box, ours: tuple[str, ...], like: RunOutcome | None) -> RunOutcome:
     box.prepare(script)
     box.recording.unlink(missing_ok=True)
     command = [*ours, *box.command(script)]
-    outcome = running.run(script, command, box.environment(script), box.path / script.cwd, limit_s, like)
+    outcome = running.run(script, command, box.environment(script), box.path / script.cwd, _LIMIT_S, like)
     return outcome._replace(files=tuple(box.left()))
 
 

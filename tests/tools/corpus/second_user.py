@@ -13,7 +13,7 @@ from tests.tools.corpus.terminals import SecondReader, refused
 from tests.tools.terminal import Terminal
 
 SOMEBODY = 65534
-_LIMIT_S = 20.0
+_LIMIT_S = 120.0
 _SCRIPT = sh("other", "waits to be ended", "echo secret; touch {box}/ran; sleep 60")
 
 

@@ -28,13 +28,11 @@ from tfmemtop.settings import Settings
 
 CODE = 17
 _TURNS, _TURNS_OUTSIDE = 40, 400
-_LIMIT_S = 40.0
-_BEGINS_S = 40.0  # with the time to import TensorFlow on a busy machine
+_LIMIT_S = 120.0  # all that has to come comes much sooner, unless the machine is busy
+_AGAIN_S = 4.0  # for a run that may come
 _LOOK_S = 0.01
 _LENGTH_S = {"start": 0.35, "silent": 0.25, "printing": 0.7, "exit": 0.12, "relaunch": 0.35, "reading": 3.0}
 _STOPPED_S = 0.2
-_ENGINE_GOES_S = 8.0
-_COMPILER_GOES_S = 60.0  # a build goes on to its end, so that the next run has the library
 _BEFORE, _SLACK = 4, 12
 """Numbers of lines before and after the blow that may be in transit when it falls. These lines need not be kept."""
 
@@ -246,10 +244,10 @@ def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
         if after != run.before:
             struck.troubles.append(f"the training has {after}, and had {run.before}")
     # Wait for the end of the training, or of every process.
-    wait(lambda: run.training is not None or not _left(), _BEGINS_S)
+    wait(lambda: run.training is not None or not _left(), _LIMIT_S)
     wait(lambda: not _is_alive(run.training), _LIMIT_S)
     if plan.moment == "relaunch":
-        wait(lambda: run.training != first or not _left(), _BEGINS_S / 12)
+        wait(lambda: run.training != first or not _left(), _AGAIN_S)
         wait(lambda: not _is_alive(run.training), _LIMIT_S)
     ended = run.counted[-1:] == ["end"]
     if wanted == "goes on":
@@ -260,7 +258,7 @@ def _see(run: _Run, struck: Struck, first: int | None, at: int) -> None:
         struck.what = "passed on"
         if ended:
             struck.troubles.append("the signal was not passed on")
-        elif wait(lambda: run.code is not None, 5) and run.code != 128 + number_of(plan.blow):
+        elif wait(lambda: run.code is not None, _LIMIT_S) and run.code != 128 + number_of(plan.blow):
             struck.troubles.append(f"exit code {run.code}, not {128 + number_of(plan.blow)}")
     else:
         struck.what = "went on" if ended else "ended by design"
@@ -276,7 +274,7 @@ def _see_output(run: _Run, struck: Struck, at: int) -> None:
         later = [f"line {number}" for number in range(_turns(run.plan)) if not at - _BEFORE <= number < at + _SLACK]
         return [line for line in (*later, "the end") if line not in kept]
 
-    if not wait(lambda: not missing(), 2):
+    if not wait(lambda: not missing(), _LIMIT_S):
         lines = missing()
         struck.troubles.append(f"{len(lines)} lines are not kept, such as {lines[0]!r}")
 
@@ -294,7 +292,7 @@ def _see_code(run: _Run, struck: Struck, ended: bool) -> None:
                 if each is not None:
                     each.press(b"\x03" if run.plan.way == "fit" else b"s")
     untouched = struck.role not in ("command", "recorder", "engine", "keeper", "all")
-    if not wait(lambda: run.code is not None, 5):
+    if not wait(lambda: run.code is not None, _LIMIT_S):
         struck.troubles.append("the command does not end")
     elif untouched and ended and run.plan.way == "record" and run.code != CODE:
         struck.troubles.append(f"exit code {run.code}, not {CODE}")
@@ -304,7 +302,7 @@ def _see_code(run: _Run, struck: Struck, ended: bool) -> None:
 
 def _see_left(run: _Run, struck: Struck) -> None:
     run.send(Stop(grace_s=0.5, quit=True))
-    if not wait(lambda: not _left(), _COMPILER_GOES_S if run.plan.tensorflow else _ENGINE_GOES_S):
+    if not wait(lambda: not _left(), _LIMIT_S):  # a build goes on to its end
         struck.troubles.append("left running: " + ", ".join(_left()))
         running.end_all()
     # Killed processes cannot clean up after themselves. The next start does that for them.

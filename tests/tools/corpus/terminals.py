@@ -23,7 +23,7 @@ from tfmemtop.engine.sources.processes import descendants, read_command
 
 _LOOK_S = 0.02
 _READ = 1 << 16
-_QUIT_S = 15.0
+_QUIT_S = 60.0
 
 
 class SecondReader:

@@ -1,6 +1,7 @@
 """A few cases of each corpus, always the same ones. Each whole corpus is one command, which its module names."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -28,7 +29,7 @@ def _corpus(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
-        timeout=600,
+        env=os.environ | {"TFMEMTOP_HANG_S": "60"},
     )
 
 
