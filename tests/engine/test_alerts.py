@@ -37,7 +37,7 @@ def test_a_command_is_run_at_the_end_with_the_facts(tmp_path: Path) -> None:
     )
     assert done.returncode == 3 and done.stdout == "" and "err\n" not in done.stderr
     facts = told(tmp_path / "facts")
-    assert (facts["EVENT"], facts["EXIT_CODE"], facts["RUN"], facts["SECONDS"]) == ("end", "3", "1", "0")
+    assert (facts["EVENT"], facts["EXIT_CODE"], facts["RUN"]) == ("end", "3", "1") and facts["SECONDS"].isdigit()
     assert facts["COMMAND"] == "sh -c 'exit 3'" and facts["RECORDING"] == str(tmp_path / "run.jsonl")
     assert not {"SIGNAL", "PEAK_BYTES", "OUTPUT"} & facts.keys()
 

@@ -53,7 +53,7 @@ async def test_each_line_is_published_once_it_is_whole(desk: Desk) -> None:
     now = b"%d " % time.monotonic_ns()
     (named,) = desk.append(now + LINE + b"AddV2\n" + now + LINE)
     assert (named.pid, named.allocator, named.size, named.operation) == (7, "bfc", 663552000, "AddV2")
-    assert 0 <= named.t - named.at < 5 and decode_event(encode(named)) == named
+    assert 0 <= named.t - named.at < PATIENCE_S and decode_event(encode(named)) == named
     (nameless,) = desk.append(b"\n")
     assert (nameless.size, nameless.operation, nameless.harmless) == (663552000, None, False)
     (scratch,) = desk.append(now + SCRATCH + b"\n")

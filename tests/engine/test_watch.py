@@ -34,11 +34,11 @@ class Driver:
     def _processes(self, _: object) -> list[object]:
         if self.hang.is_set():
             self.hangs.set()
-            self.go_on.wait(20)
+            self.go_on.wait(PATIENCE_S)
         return []
 
     async def until_it_hangs(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.hangs.wait, 20)
+        await asyncio.get_running_loop().run_in_executor(None, self.hangs.wait, PATIENCE_S)
 
 
 @pytest.fixture
