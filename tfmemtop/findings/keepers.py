@@ -6,6 +6,7 @@ there would have been room.
 
 import re
 from collections.abc import Callable, Iterator
+from textwrap import shorten
 
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.machine import is_cpu
@@ -34,6 +35,7 @@ _ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
 _PREDICT = ".predict("
+_CODE = 32  # characters
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
@@ -188,19 +190,18 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
-    made, by = _maker(most, scene), ""
-    if made and made.count * 2 >= most.count:
+    made, by, waiting = _maker(most, scene), "", scene.hooked.waiting
+    if waiting is not None and waiting.code:
+        code = shorten(waiting.code.partition(" = ")[2] or waiting.code, _CODE, placeholder=" …")
+        by = f" as {quoted(code)} runs"
+    elif made and made.count * 2 >= most.count:
         line = f" at {spot(made.line.file, made.line.line)}" if made.line else ""
-        by = f", made by {operation_name(made.operation)}{' in predict' if predicts else ''}{line}"
-    holds = [
-        f"Python holds {counted(most.count, 'tensor')} of {tensor_text(list(most.shape or []), dtype)}{by}"
-        for dtype in (most.dtype, None)
-    ]
-    whole = f": {scene.sized(min(most.bytes, scene.stock.rest))}."
-    unknown = ", and no path to them was found"
+        by = f", made by {operation_name(made.operation)}{line}"
+    whole = f"{by}: {scene.sized(min(most.bytes, scene.stock.rest))}."
+    holds = (tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None))
     return Cause(
         Key.TENSORS_KEPT,
-        fitting(*(f"{text}{more}{whole}" for more in (unknown, "") for text in holds), room=scene.room_at),
+        fitting(*(f"Python holds {most.count:,} tensors of {what}{whole}" for what in holds), room=scene.room_at),
         "",
         most.bytes,
         most.count,
@@ -276,7 +277,8 @@ def _variables_kept(
     whole, root = f"{text}{scene.sized(size)}", holder.partition("[*]")[0]
     beside = (one for one in scene.stock.kept if one.variables and holder != one.holder and "[*]" in one.holder)
     more = next((one for one in beside if one.holder.partition("[*]")[0] == root), None)
-    also = f"; {holder_name(more.holder)} {format_bytes(more.bytes)}" if more else ""
+    kind = "" if more is None else "optimizers " if more.optimizer else "models " if more.model else ""
+    also = f"; {holder_name(more.holder)} keeps {kind}{format_bytes(more.bytes)}" if more else ""
     return Cause(
         Key.VARIABLES_KEPT,
         fitting(f"{whole}{also}.", f"{whole}.", room=scene.room_at),
@@ -318,7 +320,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
-    whole = f": ~{format_bytes(size)} {scene.of_all}."
+    whole = f": ~{scene.sized(size)}."
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
     texts = f"{like}{line}{rest}", f"{line}{rest}", f"{like}{line}{whole}", f"{like}{whole}", whole

@@ -74,15 +74,10 @@ class Scene(msgspec.Struct, frozen=True):
         """Where the script waited for room, and where it ended with an error."""
         return self.hooked.waiting, self.hooked.error
 
-    @property
-    def of_all(self) -> str:
-        """The memory in use as the whole of a part: ``of the 501.9 MiB in use``."""
-        return f"of the {format_bytes(self.stock.in_use)} in use"
-
     def sized(self, size: int) -> str:
         """Return *size* bytes as a part of the memory in use: ``200.0 MiB of the 501.9 MiB in use``."""
         part, whole = format_bytes(size), format_bytes(self.stock.in_use)
-        return f"all {whole} in use" if part == whole else f"{part} {self.of_all}"
+        return f"all {whole} in use" if part == whole else f"{part} of the {whole} in use"
 
     @property
     def each(self) -> str:

@@ -103,7 +103,7 @@ class HostGrowth(Finding, frozen=True):
         headline = f"{keeps}: {cause}. It rose {rose}."
         if not cause:
             beside = "" if self.pools is None else ", outside TensorFlow's pools"
-            why = "Its holder is not known, often a list of arrays: tracemalloc shows which lines made them."
+            why = "Its holder is not known; often it is a list of arrays. tracemalloc names the lines."
             headline = f"{keeps}, {rose}{beside}. {why}"
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
         pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."

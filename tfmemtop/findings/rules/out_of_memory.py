@@ -79,7 +79,7 @@ class AllocationFailed(CauseFinding, frozen=True):
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
                 return replace(cause, text=text, evidence=(cause.text, *cause.evidence))
-        lines = [named_spot(line) for line in (self.anatomy.node_line, self.anatomy.line) if line]
+        lines = [named_spot(line) for line in (self.anatomy.line, self.anatomy.node_line) if line]
         at = next((f" at {line}" for line in lines if line not in cause.text), "")
         if cause.key in _NAMES_REQUEST and any(line in cause.text for line in lines):
             at = ""  # one place is enough
