@@ -85,7 +85,8 @@ exec(sys.argv[2])
 """
 
 LOADING = """
-assert json.loads(line.recv(65536))["do"] == "load"
+while json.loads(line.recv(65536))["do"] != "load":
+    pass  # it is told that the library is being built
 tell(type="probe", state="loading")
 """
 
@@ -98,7 +99,7 @@ try:
         told.append(json.loads(packet)["do"])
 except BlockingIOError:
     pass
-print("told", told)
+print("told", [word for word in told if word != "expect"])
 sys.exit(3)
 """
 

@@ -19,6 +19,7 @@ from tfmemtop.engine.stream.folders import listen
 from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
+    Holders,
     Hook,
     HookError,
     Input,
@@ -26,6 +27,7 @@ from tfmemtop.events import (
     MemoryMap,
     Notice,
     NoticeKind,
+    Opened,
     PoolGrowth,
     Probe,
     ProbeState,
@@ -34,6 +36,7 @@ from tfmemtop.events import (
     Stop,
     Unbuildable,
 )
+from tfmemtop.events.allocations import WindowAllocations, unpack
 from tfmemtop.events.recording import read
 from tfmemtop.findings.probe import probe_text
 
@@ -119,6 +122,10 @@ async def test_a_build_is_told_and_waited_for_by_nobody(
     assert "Tensor has no data" in lost.detail
     await screen.client.send(Input(text="\n"))
     assert (await screen.until(RunEnd)).exit_code == 0
+    (found,) = [found for found in screen.all(Holders) if found.opened is Opened.START and not found.phase]
+    assert found.peak >= 68 * MIB and (found.before, found.unknown) == (0, 0)
+    kinds = unpack(found.packed, WindowAllocations).kinds
+    assert all(kind.operation is not None for kind in kinds if kind.size >= MIB), "what was made during the build"
 
 
 async def test_a_build_that_could_not_be_started_is_told_and_tried_again(tmp_path: Path) -> None:

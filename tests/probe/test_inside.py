@@ -144,7 +144,7 @@ unsigned tfmemtop_version() { return %s; }
 int tfmemtop_gpus() { return 0; }
 int tfmemtop_stats(int kind, int index, long* out) { out[1] = 42; out[2] = 43; out[3] = 44; out[4] = 45; return 1; }
 int tfmemtop_sampler_stop() { return 1; }
-int tfmemtop_window_end(long why) { return 1; }
+int tfmemtop_window_forbid(int forbid) { return 1; }
 }
 """
 

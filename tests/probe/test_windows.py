@@ -67,7 +67,7 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     found = keras.read(told)
     assert (told["opened"], told["last"], told["closed"]) == ("start", False, None), "it goes on"
     assert (told["function"], told["pools"]) == ("multi_step_on_iterator", ["CPU:0"])
-    assert not found.chunks and not found.pools[0].in_use, "it began before the first allocation"
+    assert not found.before(), "it began before the first allocation"
     _, peak = found.replay()
     assert len(found.steps) >= 3 and not found.lost
     assert peak == said["peak"], "what stands at the peak is what the allocator says"
@@ -95,12 +95,9 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     assert not keras.monitor.of("hook_error")
 
 
-LOOPS = f"""{BEGINNING}
-import ctypes, os, resource, threading
-
-weights = tf.Variable(tf.ones([64, 64]))
+LEVEL = """
+import ctypes, os
 ones = tf.ones([32, 64])
-commands = [""]
 levels = ctypes.CDLL(os.path.dirname(tf.__file__) + "/libtensorflow_framework.so.2")
 level = ctypes.c_int.in_dll(levels, "_ZN3tsl8profiler8internal13g_trace_levelE")
 print(level.value, flush=True)
@@ -109,6 +106,31 @@ if child == 0:
     os.write(1, b"%d\\n" % level.value)
     os._exit(0)
 os.waitpid(child, 0)
+"""
+
+EARLY = f"""{BEGINNING}{LEVEL}
+import pathlib
+with tf.profiler.experimental.Profile(sys.argv[1]):
+    ones + 1
+(profile,) = pathlib.Path(sys.argv[1]).rglob("*.pb")
+print(level.value, b"MemoryAllocation" in profile.read_bytes(), flush=True)
+"""
+
+
+def test_what_is_recorded_before_the_probe_is_there(monitor: Monitor, forked: Fork, tmp_path: Path) -> None:
+    process = forked(EARLY, str(tmp_path / "profile"))
+    monitor.wait_for(lambda event: event["type"] == "hook" and event["pid"] == process.pid)
+    monitor.say(process.pid, {"do": "expect"})
+    out = outcome(process, "\n").out.splitlines()
+    assert out == ["2", "-1", "-1 True"], "TensorFlow records, but not in a forked child or beside a profiler"
+    assert not monitor.of("hook_error")
+
+
+LOOPS = f"""{BEGINNING}{LEVEL}
+import resource, threading
+
+weights = tf.Variable(tf.ones([64, 64]))
+commands = [""]
 
 def step(x):
     rolled = x

@@ -37,15 +37,25 @@ class RecordedWindow:
         text = file.strings
         self.records = [Record(*row[:6], text[row[6]], text[row[7]], *row[8:]) for row in file.records]
 
+    def before(self) -> dict[int, int]:
+        """Return what was in use before the first record: size by address. Some records are older than the chunks."""
+        standing = {chunk.address: chunk.size for chunk in self.chunks}
+        assert sum(standing.values()) == self.pools[0].in_use
+        for record in reversed([record for record in self.records if record.at_ns <= self.pools[0].at_ns]):
+            if record.size > 0:
+                del standing[record.address]
+            else:
+                standing[record.address] = -record.size
+        return standing
+
     def replay(self) -> tuple[int, int]:
         """Return the bytes in use at the end and at the peak, computed only from the chunks and records.
 
         Raises:
             AssertionError: after a record, the bytes in use differ from those that the allocator reported.
         """
-        standing = {chunk.address: chunk.size for chunk in self.chunks}
+        standing = self.before()
         in_use = peak = sum(standing.values())
-        assert in_use == self.pools[0].in_use
         for record in self.records:
             if record.size > 0:
                 assert record.address not in standing

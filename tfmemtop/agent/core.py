@@ -100,6 +100,7 @@ class Agent:
     def _start_over(self) -> None:
         """Begin anew in a forked child, which needs a connection of its own and lacks the parent's thread."""
         self.messenger.start_over()
+        self._parts.windows.refuse()
         self._sampler = None
         if self._context is not None:
             _own_folder(self.messenger.pid)

@@ -13,11 +13,8 @@ from .views import name_and_module
 
 SENT = 20
 _KINDS = {
-    "_ShuffleDataset": "shuffle",
-    "CacheDataset": "cache",
-    "_PrefetchDataset": "prefetch",
-    "_BatchDataset": "batch",
-    "_ParallelBatchDataset": "batch",
+    **{"_ShuffleDataset": "shuffle", "CacheDataset": "cache", "_PrefetchDataset": "prefetch"},
+    **{"_BatchDataset": "batch", "_ParallelBatchDataset": "batch"},
 }
 _GENERATOR = "_GeneratorDataset"
 _NO_SIZE = {"string", "resource", "variant"}

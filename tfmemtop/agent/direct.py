@@ -186,7 +186,7 @@ class Direct(PoolReader):
             to = sheet.room(first + second)
             whole = memory.copy(regions, first, to) and memory.copy(chunks, second, to + first)
             if whole and memory.block(at, self._vectors_to_stats) == before:
-                reading = self._reading(before[layout.stats - layout.regions :])
+                reading = figures_in(before[layout.stats - layout.regions :], self._form)
                 of_region = [layout.region_size, layout.region_address, layout.region_bytes]
                 of_chunk = [layout.chunk_size, layout.chunk_address, layout.chunk_bytes]
                 return {
@@ -259,10 +259,7 @@ class Direct(PoolReader):
             before, found = found, self._memory.block(address + layout.stats, layout.stats_size)
             if found == before:
                 break
-        return None if found is None else self._reading(found)
-
-    def _reading(self, stats: bytes) -> Reading:
-        return figures_in(stats, self._form)
+        return None if found is None else figures_in(found, self._form)
 
     def _adds_up(self, address: int) -> bool:
         """Return whether the regions, or the first of many, fit the pool's size and both vectors hold whole elements.
@@ -276,7 +273,7 @@ class Direct(PoolReader):
         begin, end, _ = _VECTOR.unpack_from(before)
         chunks, end_of_chunks, _ = _VECTOR.unpack_from(before, layout.chunks - layout.regions)
         limit = self._memory.values(address + layout.limit, _POINTER)
-        reading = self._reading(before[layout.stats - layout.regions :])
+        reading = figures_in(before[layout.stats - layout.regions :], self._form)
         if (end - begin) % layout.region_size or (end_of_chunks - chunks) % layout.chunk_size or limit is None:
             return False
         count = (end - begin) // layout.region_size

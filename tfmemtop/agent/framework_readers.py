@@ -69,12 +69,8 @@ def initialised_gpus() -> "list[int]":
 # JAX: the statistics of the devices of the backends that it has initialised. ``jax.local_devices()`` would initialise
 # them. The module has them in a table, and its clients and devices are public.
 
-_JAX_FIGURES = {  # in ``Device.memory_stats()``
-    "in_use": "bytes_in_use",
-    "held": "pool_bytes",
-    "peak": "peak_bytes_in_use",
-    "limit": "bytes_limit",
-}
+# in ``Device.memory_stats()``
+_JAX_FIGURES = {"in_use": "bytes_in_use", "held": "pool_bytes", "peak": "peak_bytes_in_use", "limit": "bytes_limit"}
 _JAX_GPUS = ("cuda", "rocm", "gpu")
 _JAX_WITHOUT_FIGURES = "UNIMPLEMENTED"  # the allocator `platform` has no statistics
 
@@ -191,27 +187,15 @@ def _rmm_count(counts: Any, name: str) -> int:
     return int(counts[name] if isinstance(counts, dict) else getattr(counts, name))
 
 
+_JAX = (
+    *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"),
+    *("XLA_PYTHON_CLIENT_ALLOCATOR", "TF_FORCE_UNIFIED_MEMORY"),
+)
+_TORCH = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"
+
 READERS = (
-    Reader(
-        framework="jax",
-        title="JAX",
-        module="jax._src.xla_bridge",
-        variables=(
-            *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"),
-            *("XLA_PYTHON_CLIENT_ALLOCATOR", "TF_FORCE_UNIFIED_MEMORY"),
-        ),
-        begins=_jax_begins,  # it imports more when it compiles
-        read=_read_jax,
-    ),
-    Reader(
-        framework="pytorch",
-        title="PyTorch",
-        module="torch.cuda",
-        variables=("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
-        begins=_torch_begins,
-        read=_read_torch,
-        watch=_watch_torch,
-    ),
+    Reader("jax", "JAX", "jax._src.xla_bridge", _JAX, _jax_begins, _read_jax),  # it imports more when it compiles
+    Reader("pytorch", "PyTorch", "torch.cuda", _TORCH, _torch_begins, _read_torch, _watch_torch),
     Reader("cupy", "CuPy", "cupy.cuda", ("CUPY_GPU_MEMORY_LIMIT",), has_threads, _read_cupy),
     Reader("rmm", "RMM", "rmm.mr", (), has_threads, _read_rmm),
 )

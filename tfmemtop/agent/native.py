@@ -53,8 +53,9 @@ class Native(PoolReader):
         super().__init__()
         self._regained = regained
         try:
-            self._library = load(path, checksum)
-            version = self._library.tfmemtop_version()
+            self.library = load(path, checksum)
+            """The library as ctypes has loaded it."""
+            version = self.library.tfmemtop_version()
         except (OSError, AttributeError) as error:
             raise NotTrusted("system", str(error)) from None
         if version != VERSION:
@@ -62,18 +63,13 @@ class Native(PoolReader):
         # One structure serves all readings, since one thread makes them.
         self._taken = _Taken(size=ctypes.sizeof(_Taken), now=_Stats(size=ctypes.sizeof(_Stats)))
 
-    @property
-    def library(self) -> Any:
-        """The library as ctypes has loaded it."""
-        return self._library
-
     def gpus(self) -> int:
         """Return how many GPU allocators TensorFlow has made."""
-        return max(0, int(self._library.tfmemtop_gpus()))
+        return max(0, int(self.library.tfmemtop_gpus()))
 
     def take(self, kind: int, index: int) -> Optional[Taken]:
         taken = self._taken
-        done = self._library.tfmemtop_take(kind, index, ctypes.byref(taken))
+        done = self.library.tfmemtop_take(kind, index, ctypes.byref(taken))
         self._regained()
         if done != _DONE:
             return None
@@ -86,7 +82,7 @@ class Native(PoolReader):
         stats = _Stats(size=ctypes.sizeof(_Stats))
 
         def read() -> Optional[Reading]:
-            done = self._library.tfmemtop_stats(kind, index, ctypes.byref(stats))
+            done = self.library.tfmemtop_stats(kind, index, ctypes.byref(stats))
             self._regained()
             return _reading(stats) if done == _DONE else None
 
@@ -98,7 +94,7 @@ class Native(PoolReader):
         Raises:
             NotTrusted: the thread cannot be started.
         """
-        if self._library.tfmemtop_sampler_start(HERTZ) != _DONE:
+        if self.library.tfmemtop_sampler_start(HERTZ) != _DONE:
             raise NotTrusted("no_thread")
 
     def keep_log_lines(self, path: str) -> None:
@@ -106,11 +102,11 @@ class Native(PoolReader):
 
         The line is there at once, even if Python's lock is held. Not every TensorFlow logs in a way that allows this.
         """
-        self._library.tfmemtop_keep_log_lines(path.encode("utf-8", "surrogateescape"))
+        self.library.tfmemtop_keep_log_lines(path.encode("utf-8", "surrogateescape"))
 
     def stop_sampler(self) -> None:
         """Stop the library's thread; wait a twentieth of a second at most."""
-        self._library.tfmemtop_sampler_stop()
+        self.library.tfmemtop_sampler_stop()
 
 
 def _reading(stats: _Stats, high: Optional[int] = None) -> Reading:

@@ -1,6 +1,8 @@
 """Calls the probe's windows of allocations through ctypes; ``probe/window.h`` has the same structures."""
 
 import ctypes
+from os import RTLD_LAZY, RTLD_NOLOAD
+from time import monotonic
 from typing import Any, NamedTuple, Optional
 
 PLACES = 20
@@ -12,6 +14,11 @@ CLOSED = ("exit", "step", "time", "events", "profiler", "exit", "disk", "memory"
 """Why a window ended, by the number that the probe gives."""
 
 _DONE, _NOTHING = 1, 0
+
+_LIBRARY = "libtensorflow_framework.so.2"
+_BEGIN, _IS_PROFILED = "_ZN3tsl8profiler15TraceMeRecorder5StartEi", "_ZN3tsl8profiler12ProfilerLock16HasActiveSessionEv"
+_LEVEL, _OFF, _ALLOCATORS = "_ZN3tsl8profiler8internal13g_trace_levelE", -1, 2
+_EARLY_S, _EARLY_ALLOCATIONS = 30.0, 50_000  # these take some 40 MB of the script's memory
 
 
 class _Place(ctypes.Structure):
@@ -65,6 +72,33 @@ class Progress(ctypes.Structure):
     @property
     def function(self) -> str:
         return str(self.name.decode("utf-8", "replace"))
+
+
+class EarlyRecording:
+    """TensorFlow's recording while the probe is still built. The probe's first window takes over what was recorded.
+
+    TensorFlow's functions are called with Python's lock held, so that no thread of Python's forks meanwhile.
+
+    Raises:
+        OSError, AttributeError, ValueError: this TensorFlow has no such functions.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Begin, unless the script is profiling. *folder* is that of the ``tensorflow`` package that runs here."""
+        library = ctypes.PyDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
+        self._level = ctypes.c_int.in_dll(library, _LEVEL)
+        self._until = monotonic() + _EARLY_S
+        self._is_on = not getattr(library, _IS_PROFILED)() & 1 and getattr(library, _BEGIN)(_ALLOCATORS) & 1
+
+    def is_over(self, allocations: int) -> bool:
+        """Return whether it has lasted too long, as the script has made so many *allocations*."""
+        return allocations > _EARLY_ALLOCATIONS or monotonic() > self._until
+
+    def forbid(self) -> None:
+        """End it, also in a forked child: no lock is taken."""
+        if self._is_on:
+            self._is_on = False
+            self._level.value = _OFF
 
 
 class NativeWindows:

@@ -63,7 +63,7 @@ class Pools:
 
         This is reported before. So if the library crashes this process, the engine has it loaded into no other.
         """
-        if self._handed is None or self._native is not None or self._refused or not self._makes_much():
+        if self._handed is None or self._native is not None or self._refused or not self._collector.room(MUCH):
             return
         link = self._messenger.link
         if not link.waiting:
@@ -135,7 +135,8 @@ class Pools:
             self._messenger.send("probe", state="direct")
 
     def stop(self) -> None:
-        """Stop watching, and release the memory of copies."""
+        """Stop watching, end what is recorded, and release the memory of copies."""
+        self._windows.refuse()
         if self._native is not None and self._announced:
             self._native.stop_sampler()
         self._copies.close()
@@ -157,7 +158,7 @@ class Pools:
 
     def _begin(self) -> None:
         """Make the reader in place, once, if the user has not forbidden it and this TensorFlow's version is known."""
-        if self._look and self._makes_much():
+        if self._look and self._collector.room(MUCH):
             self._look = False
             version = self._messenger.tensorflow
             try:
@@ -219,9 +220,6 @@ class Pools:
         paces = {region: max(pace, rest) for region, pace in wanted.items()}
         self._copies.tell(copied, [[region, round(pace, 3)] for region, pace in paces.items()])
         return paces
-
-    def _makes_much(self) -> bool:
-        return self._collector.room(MUCH)
 
     def _refuse_native(self, error: NotTrusted, device: str = "") -> None:
         """Never call the library again."""

@@ -181,6 +181,8 @@ class Sampler:
             self._windows.ask(finding)
             if finding:  # memory rises: who holds it shows in a look at the tensors
                 self._census.want(tensors=True)
+        elif message["do"] == "expect":
+            self._windows.expected = True
         elif message["do"] == "locate":
             self._census.may_locate(message["path"], message["checksum"])
         elif message["do"] == "lines":
@@ -241,7 +243,7 @@ class Sampler:
         else:
             return
         self.held = max(self.held, reading.pool or 0, reading.in_use)
-        self._windows.read(device.name, reading.peak)
+        self._windows.read(device.name, reading.peak, reading.allocations)
         self._phases.read(device.name, max(reading.high or 0, reading.in_use))
         self._messenger.offer("allocator", device=device.name, allocator=name, **reading._asdict())
 

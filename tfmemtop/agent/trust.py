@@ -16,8 +16,7 @@ PINNED_NAME = "HOST:0"
 PublicReader = Callable[[], Reading]
 """A function that returns in use and peak as TensorFlow's public API has them."""
 
-_TRIALS = 400
-_AGREEMENTS = 5
+_TRIALS, _AGREEMENTS = 400, 5
 
 
 def place_of(device: str) -> "tuple[int, int]":

@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Any, Optional
 
 from .devices import uses_cpu_pool
-from .messenger import Messenger
-from .native_windows import BY_EXIT, CLOSED, Limits, NativeWindows, Progress
+from .messenger import Messenger, tensorflow_folder
+from .native_windows import BY_EXIT, CLOSED, EarlyRecording, Limits, NativeWindows, Progress
 from .real_threads import pause
 from .trust import PINNED_NAME, place_of
 
@@ -56,11 +56,15 @@ class Windows:
         self._served = ""  # why no window can be opened any more
         self._profilers = 0  # the number of profilers that the script is just starting
         self._native: Optional[NativeWindows] = None
-        self._count = 0
+        self._early: Optional[EarlyRecording] = None
+        self.expected = (
+            False  # whether the library is being built, so that TensorFlow is to record by itself until then
+        )
+        self._count = self._allocations = 0
         self._open: Optional[_Open] = None
         self._awaited: Optional[_Open] = None  # the window that the probe opens by itself, once a peak has risen
         self._newest_ns = 0  # when the newest window before that one began
-        self._wishes: list[str] = []
+        self._wishes: set[str] = set()
         self._next = self._retry_at = self._rests_until = 0.0
         self._pace: Optional[float] = None
         self._peaks: dict[str, int] = {}  # the first ones read after the last window, or the last reading of one
@@ -93,10 +97,11 @@ class Windows:
         for _ in range(self._profilers + (1 if self._served else 0)):
             windows.forbid()
         if self.wanted:
-            self._wish(START)
+            self._wishes.add(START)
 
-    def read(self, device: str, peak: Optional[int]) -> None:
-        """Note the present *peak* of a pool, in bytes."""
+    def read(self, device: str, peak: Optional[int], allocations: Optional[int]) -> None:
+        """Note the present *peak* of a pool, in bytes, and the number of its *allocations* until now."""
+        self._allocations = max(self._allocations, allocations or 0)
         if peak is not None:
             before = self._peaks.setdefault(device, peak)
             percent, least = _RISEN
@@ -104,27 +109,25 @@ class Windows:
 
     def refuse(self) -> None:
         """End an open window, and call the probe no more."""
-        native, self._native = self._native, None
-        if native is not None:
-            native.end(BY_EXIT)
+        self._forbid()
+        self._native = None
 
     def ask(self, finding: bool) -> None:
         """Request a window for the user now, or soon for a *finding*, which a window would describe in more detail."""
         if finding:
             self._found = True
         else:
-            self._wish(ASKED)
+            self._wishes.add(ASKED)
 
     def waits(self) -> None:
         """Request a window, as an allocation has failed and waits for room."""
         if self._interval:
-            self._wish(WAITING)
+            self._wishes.add(WAITING)
 
     def profiler_begins(self, *_: Any, **__: Any) -> None:
         """End an open window, and open none: the script starts a profiler, which must not find a recording."""
         self._profilers += 1
-        if self._native is not None:
-            self._native.forbid()
+        self._forbid()
 
     def profiler_began(self, _: object) -> None:
         """Note that the profiler has started, or failed to start. TensorFlow itself reports until when it is on."""
@@ -136,8 +139,12 @@ class Windows:
         """Open no window from now on: the script starts a *server*, which starts profilers without Python."""
         if not self._served:
             self._served = server
-            if self._native is not None:
-                self._native.forbid()
+            self._forbid()
+
+    def _forbid(self) -> None:
+        for recording in (self._early, self._native):
+            if recording is not None:
+                recording.forbid()
 
     def work(self, devices: "list[str]", function: str, stopping: bool) -> None:
         """Do what is due. *devices* are the names of those that are read; with *stopping*, the process ends.
@@ -146,7 +153,11 @@ class Windows:
         """
         self._function = function
         native = self._native
+        if self._early is not None and self._early.is_over(self._allocations):
+            self._early.forbid()
         if native is None:
+            if self.expected and self._early is None and not self._profilers and self.wanted and self._pools(devices):
+                self._early = EarlyRecording(tensorflow_folder())
             if ASKED in self._wishes:
                 self._wishes.clear()
                 self._say_missing(ASKED, "no_probe", self._pools(devices))
@@ -184,10 +195,6 @@ class Windows:
             return None
         return self._rests_until if self._found else max(self._rests_until, self._next)
 
-    def _wish(self, opened: str) -> None:
-        if opened not in self._wishes:
-            self._wishes.append(opened)
-
     def _due(self) -> Optional[str]:
         now = monotonic()
         if now < self._retry_at:
@@ -212,7 +219,7 @@ class Windows:
             return
         if not pools:  # none is read yet; a session's pool comes later
             if opened == START:
-                self._wish(START)
+                self._wishes.add(START)
             elif opened == ASKED:
                 self._say_missing(ASKED, "no_pool", [])
             self._retry_at = self._next = monotonic() + 1.0
@@ -220,7 +227,7 @@ class Windows:
         done = native.start(*self._wanted(opened, pools))
         if done:
             self._count += 1
-            self._open, self._awaited = _Open(self._count, opened, pools), None
+            self._open, self._awaited, self._early = _Open(self._count, opened, pools), None, None
             return
         if done is None:
             self._native = None

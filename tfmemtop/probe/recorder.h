@@ -95,7 +95,8 @@ bool Begin() {
   recording.left.clear();
   recording.closed = kOpen;
   recording.started = true;
-  recording.on = TraceMes::Start(kLevel);
+  // Without a profiler's session it is the hook that has let TensorFlow record, while this library was built.
+  recording.on = TraceMes::Active(kLevel) || TraceMes::Start(kLevel);
   recording.started = recording.on.load();
   return recording.on;
 }
@@ -172,7 +173,7 @@ class Window {
   struct Place {
     int64_t kind, index;
     std::string allocator;  // its name; empty until TensorFlow has made it
-    int64_t at_ns, in_use, highest;
+    int64_t in_use, highest;
   };
 
   void Work() {
@@ -210,7 +211,7 @@ class Window {
     std::vector<ChunkRow> chunks;
     for (int64_t i = 0; i < wanted_.places; i++) {
       const auto& place = wanted_.place[i];
-      places_.push_back({place.kind, place.index, {}, 0, 0, 0});
+      places_.push_back({place.kind, place.index, {}, 0, 0});
       pools[i].at_ns = told_.began_ns;
       BFCAllocator* pool = find_(place.kind, place.index);
       if (pool == nullptr) continue;
@@ -218,8 +219,8 @@ class Window {
       if (held < 0) continue;
       held_ns_ += held;
       places_.back().allocator = pool->Name();
-      places_.back().at_ns = pools[i].at_ns;
-      places_.back().in_use = places_.back().highest = pools[i].in_use;
+      places_.back().in_use = -1;  // unknown: the first records may be older
+      places_.back().highest = pools[i].in_use;
     }
     header.realtime_ns = told_.began_ns;
     header.monotonic_ns = began_;
@@ -249,7 +250,7 @@ class Window {
     const std::string_view name = event.name;
     cost_ns_ += costs_.memory_ns;
     const int pool = PoolOf(Field(name, "#allocator_name="));
-    if (pool < 0 || event.start_time <= places_[pool].at_ns) return;
+    if (pool < 0) return;
     told_.allocations++;
     RecordRow row{};
     row.at_ns = event.start_time;
@@ -320,7 +321,7 @@ class Window {
     const auto end = std::find_if(waiting_.begin(), waiting_.end(), [=](const RecordRow& row) { return row.at_ns > until; });
     for (auto row = waiting_.begin(); row != end; ++row) {
       Place& place = places_[row->pool];
-      if (place.in_use + row->size != row->in_use) lost_++;  // at least one record before it was lost
+      if (place.in_use >= 0 && place.in_use + row->size != row->in_use) lost_++;  // at least one record before it was lost
       place.in_use = row->in_use;
       if (wanted_.steps > 0 && place.in_use > place.highest) {  // the step is not over yet
         place.highest = place.in_use;

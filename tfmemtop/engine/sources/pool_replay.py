@@ -1,8 +1,8 @@
 """Finds what lived in a pool during a window: its allocations, each from its beginning to its end.
 
-The chunks that were in use as the window began, and TensorFlow's records since then, are replayed. Each record contains
-the bytes in use after it. So a missing record is detected: the bytes in use before the next record are not those that
-were in use after the last one.
+The chunks that were in use as the window was opened, and TensorFlow's records before and since, are replayed. Each
+record contains the bytes in use after it. So a missing record is detected: the bytes in use before the next record are
+not those that were in use after the last one.
 """
 
 from bisect import bisect_left, insort
@@ -143,6 +143,21 @@ def after_chunks(records: list[Record], there: list[Life], in_use: int, at_ns: i
         if fits and _lead_to(addresses, records[first:at]):
             return records[at:]
     return records[first:]
+
+
+def before_records(records: list[Record], there: list[Life], in_use: int) -> tuple[int, list[Life]]:
+    """Return the bytes in use before *records*, and what it was, from what is *there* after them, *in_use* bytes.
+
+    There are such records where TensorFlow has recorded before the probe was there to read the chunks.
+    """
+    alive = {life.address: life for life in there}
+    for _, address, requested, size, now, *_ in reversed(records):
+        in_use = now - size
+        if size > 0:
+            alive.pop(address, None)
+        else:
+            alive[address] = Life(Alike("", "", 0, 0, requested, -size, 0), address, -1)
+    return in_use, [*alive.values()]
 
 
 def _agrees(addresses: set[int], records: list[Record]) -> bool:

@@ -104,6 +104,7 @@ class Probes(Source):
         build = self._builds.get((self._hooked.get(pid, ""), _PROBE))
         if build is not None and not build.done():
             self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT)
+            self._hooks.send(pid, {"do": "expect"})
 
     def _deliver(self, product: str, pid: int, build: asyncio.Task[_Outcome]) -> None:
         if build.cancelled() or pid not in self._hooked:

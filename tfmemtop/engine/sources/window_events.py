@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from tfmemtop.engine.sources.holders_event import WindowPart, holders_of
-from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, replay
+from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, before_records, replay
 from tfmemtop.engine.sources.trace_events import trace_of
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, ScriptPhase, Trace, Window
@@ -94,7 +94,8 @@ def events_of(
             continue
         there = [Life(known.name(device, chunk), chunk.address, -1) for chunk in chunks.pop(number, [])]
         later = after_chunks(mine, there, pool.in_use, pool.at_ns)
-        course = replay(pool.in_use, there, later, _Namer(file, window.window))
+        before, there = before_records(mine[: len(mine) - len(later)], there, pool.in_use)
+        course = replay(before, there, mine, _Namer(file, window.window))
         known.remember(device, course)
         parts = [*_parts(window, file, course)]
         for part in parts:
