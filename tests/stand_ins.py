@@ -18,7 +18,7 @@ JAX_STATS = {
 }
 """With ``XLA_PYTHON_CLIENT_PREALLOCATE=false``."""
 
-FIGURES = {
+FIGURES: dict[str, dict[str, int | None]] = {
     "JAX:0": {"in_use": 1024 * MIB, "held": 1026 * MIB, "peak": 1025 * MIB, "limit": 63800 * MIB},
     "PyTorch:0": {"in_use": 512 * MIB, "held": 514 * MIB, "peak": 513 * MIB, "limit": None},
     "CuPy:0": {"in_use": 255 * MIB, "held": 256 * MIB, "peak": None, "limit": None},
