@@ -144,6 +144,13 @@ def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:
     assert two is not None and "`logs` keeps 41 more, 390.0 MiB." in two.evidence
 
 
+def test_collections_that_matter_only_together_are_told_together() -> None:
+    logs = look(*(group(f"log.{name}", 40, 200 * MIB) for name in ("mean", "z", "made")))
+    cause = kept(logs)
+    assert cause is not None and cause.text.startswith("`log.mean`, `log.z`, `log.made` keep 120 tensors: 600.0 MiB")
+    assert kept(logs, need=replace(FULL, rose=299 * MIB)) is None, "all but these rose"
+
+
 def test_gradients_are_kept_if_there_are_more_than_one_for_each_variable() -> None:
     weights = [events.Variable(f"w{i}", "variables", [1024, 1024 * i], "float32", "GPU:0", 40 * MIB) for i in range(10)]
     largest = [replace(one, name=f"grads[{i}]", kind="tensors") for i, one in enumerate(weights)]

@@ -110,7 +110,31 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 (code,),
                 tuple(filter(None, (scene.each, _more(one, scene)))),
             )
-    return None
+    return _kept_by_several([one for one in kept if one.count >= MANY and _root(one.holder) not in _HISTORY], scene)
+
+
+def _kept_by_several(kept: list[Kept], scene: Scene) -> Cause | None:
+    """Return that several collections of tensors, none of which matters alone, have grown together."""
+    size, count = sum(one.bytes for one in kept), sum(one.count for one in kept)
+    if len(kept) < 2 or not scene.matters(size) or scene.need.rose < size / 2:
+        return None
+    names = [holder_name(one.holder) for one in kept]
+    texts = (
+        f"{capital(', '.join(names[:number]))}{f' and {rest} more' if rest else ''} keep {count:,} tensors: "
+        f"{scene.sized(size)}."
+        for number in range(len(names), 0, -1)
+        for rest in [len(names) - number]
+    )
+    return Cause(
+        Key.TENSORS_KEPT,
+        fitting(*texts, room=scene.room_at),
+        kept[0].holder,
+        size,
+        count,
+        (Action.KEEP_ARRAYS,),
+        ("tensor.numpy()  # in the host's memory",),
+        (scene.each,) if scene.each else (),
+    )
 
 
 def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str, str]:
