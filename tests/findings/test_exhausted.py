@@ -196,6 +196,8 @@ def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before
     anatomy = told(gpu(2 * GIB, OURS), moment(1900 * MIB, 2000 * MIB, 63 * MIB), error()).anatomy
     assert no_room(anatomy, peak=1964 * MIB).key is Key.FRAGMENTATION
     assert no_room(anatomy, peak=1900 * MIB).key is Key.LIMIT_TOO_SMALL
+    anatomy = told(gpu(2 * GIB, OURS), moment(1960 * MIB, 2040 * MIB, 63 * MIB), error()).anatomy
+    assert no_room(anatomy, peak=2 * GIB).key is Key.LIMIT_TOO_SMALL, "it was full, but for a few chunks"
 
 
 def test_held_by_others_who_lowered_the_limit() -> None:

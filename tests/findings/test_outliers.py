@@ -247,13 +247,21 @@ def test_numbers_of_double_precision_may_be_single() -> None:
 
 def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     def advice(code: str, census: events.Census) -> list[Remedy]:
-        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB), window.done(t=19.0)]
         line = events.Waiting(t=20.0, pid=100, operation="AddV2", file="/a/train.py", line=9, code=code)
         return actions(told(full, line, census, error(operation="AddV2")).cause)
+
+    window = w.Window(number=1)
 
     assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
     assert Action.TAPE_EACH_STEP in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
     assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
+    assert Action.TAPE_EACH_STEP in advice("y = model(x)", look(tapes=1))
+    assert Action.REDUCE_BATCH in advice("model.fit(x)", look(tapes=1)), "the tape is Keras's"
+    window.allocate(64 * MIB, "StatelessRandomUniformV2", shape=[16, 1048576], dtype="float32")
+    assert Action.SMALLER_MODEL in advice("y = model(x)", look(tapes=1)), "its first call makes its variables"
+    window.allocate(64 * MIB, "Relu", shape=[16, 1048576], dtype="float32")
+    assert Action.TAPE_EACH_STEP in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
 
 
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:

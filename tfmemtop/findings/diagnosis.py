@@ -39,6 +39,8 @@ _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 """The kinds of memory that do not depend on the batch."""
 
 _ONE_HOT = "one_hot", "onehot"
+_OF_RANDOM = "Mul", "Add", "AddV2", "Sub"
+"""The operations by which random numbers get the range of a variable's first value."""
 
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
@@ -138,10 +140,11 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
+            mostly=(f"It is for the first value of a variable: {cause.text}",),
             remedies=_without_batches(cause.remedies),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
-    if limited and tape:
+    if limited and tape and ".fit(" not in code:  # there, it is Keras's, for each step
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.TAPE_EACH_STEP))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
@@ -173,8 +176,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         what = [((holder_name(one.name), "", ""), one.bytes) for one in held]
         if not what and not {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}:
             what = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
-        what = what or [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
-        cause = replace(cause, mostly=_with_use(cause, stock, a, what))
+        of_kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
+        cause = replace(cause, mostly=_with_use(cause, stock, a, what, of_kinds))
     if any(named(part.operation).base.lower() in _ONE_HOT for part in large):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
@@ -183,20 +186,23 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
 
 
 def _with_use(
-    cause: Cause, stock: Inventory, a: Anatomy, what: list[tuple[tuple[str, str, str], int]]
+    cause: Cause, stock: Inventory, a: Anatomy, *told_by: list[tuple[tuple[str, str, str], int]]
 ) -> tuple[str, ...]:
-    """Return texts for *cause* with the largest of *what* is in use, the best first: name, layer and shape; bytes."""
+    """Return texts for *cause* with the largest of what is in use, the best first.
+
+    Each of *told_by* tells it: name, layer and shape; bytes. What is a small part of it is not told.
+    """
     total = format_bytes(stock.in_use)
     unit = total[total.rindex(" ") :]
     beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
     rest = f"{limit_text(a)}." if beyond else cause.text
     told = f"; {rest}" if beyond else f". {rest}"
     texts = []
-    for number in range(len(what), 0, -1):
+    for what in (ones[:number] for ones in told_by for number in range(len(ones), 0, -1)):
+        if sum(size for _, size in what) < _MOSTLY * stock.in_use:
+            continue
         for parts in (3, 2, 1):
-            each = (
-                f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in what[:number]
-            )
+            each = (f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in what)
             texts.append(f"In use: {', '.join(each)} of {total}{told}")
     return (*texts, cause.text, capital(rest))
 
@@ -239,17 +245,16 @@ def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMAL
 def _makes_variable(stock: Inventory, shape: tuple[int, ...], code: str) -> bool:
     """Return whether a request of that *shape*, by *code*, is for the first value of a variable, before any step.
 
-    No tape is open, there is no slot of an optimizer, and the code says so, or random numbers or variables of that
-    shape are there.
+    There is no slot of an optimizer, and the code says so, or random numbers or variables of that shape are there. If a
+    tape is open, all that has that shape are random numbers, and what is computed of them.
     """
-    if stock.look is None or stock.look.tapes or stock.groups.get(Group.OPTIMIZER):
+    if stock.look is None or stock.groups.get(Group.OPTIMIZER, 0) >= MIB:
         return False
-    if "tf.Variable(" in code:
-        return True
-    if not shape:
-        return False
-    alike = [part.operation for part in stock.parts if part.shape == shape and not part.python_name]
-    return shape in stock.shapes or any(name.rpartition("/")[2].startswith("StatelessRandom") for name in alike)
+    made = {named(part.operation).base for part in stock.parts if part.shape == shape and not part.python_name}
+    random = any(name.startswith("Stateless") for name in made)
+    if stock.look.tapes:
+        return random and all(name.startswith("Stateless") or name in _OF_RANDOM for name in made)
+    return "tf.Variable(" in code or (bool(shape) and (random or shape in stock.shapes))
 
 
 def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:

@@ -220,7 +220,7 @@ def broadcast(request: Request) -> Cause | None:
     text = f"It broadcasts {operands}{made}."
     held = f"The largest tensor that Python held then had {format_bytes(largest)}."
     code = "difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)"
-    cause = _too_large(a, text, Action.CHECK_SHAPES, code)
+    cause = _too_large(a, text, Action.CHECK_SHAPES, *([code] if len(pairs) == 1 else []))
     return replace(cause, evidence=(*cause.evidence, held))
 
 

@@ -17,12 +17,13 @@ BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 Rule = Callable[[Anatomy], Cause | None]
 
 _NEARLY = 0.8  # share of the limit, or of what other processes hold
+_SPARE = 0.05  # share of what is in use, below which a pool is full: some chunks are always left over
 
 
 def no_room(a: Anatomy, peak: int | None = None) -> Cause:
     """Return why there was no room, as far as the figures show. *peak* are the most bytes in use until then."""
     cut = fragmented(a)
-    if cut is not None and _needs_more(a, peak):
+    if cut is not None and (_needs_more(a, peak) or (a.cached or 0) < _SPARE * (a.in_use or 0)):
         short = next(filter(None, (rule(a) for rule in RULES if rule is not fragmented)), cut)
         free = f"{format_bytes(a.cached)} of the pool were free, in chunks of at most {format_bytes(a.largest_free)}."
         return short if short is cut else replace(short, evidence=(*short.evidence, free))
