@@ -57,9 +57,7 @@ class Windows:
         self._profilers = 0  # the number of profilers that the script is just starting
         self._native: Optional[NativeWindows] = None
         self._early: Optional[EarlyRecording] = None
-        self.expected = (
-            False  # whether the library is being built, so that TensorFlow is to record by itself until then
-        )
+        self.expected = False  # whether the library is being built: TensorFlow is to record by itself until then
         self._count = self._allocations = 0
         self._open: Optional[_Open] = None
         self._awaited: Optional[_Open] = None  # the window that the probe opens by itself, once a peak has risen
@@ -156,7 +154,8 @@ class Windows:
         if self._early is not None and self._early.is_over(self._allocations):
             self._early.forbid()
         if native is None:
-            if self.expected and self._early is None and not self._profilers and self.wanted and self._pools(devices):
+            if self.expected and not self._profilers and self.wanted and self._pools(devices):
+                self.expected = False  # it is tried once, also where this TensorFlow lacks the functions
                 self._early = EarlyRecording(tensorflow_folder())
             if ASKED in self._wishes:
                 self._wishes.clear()
