@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from tests import windows as w
 from tests.findings.situations import begin, effective, reading
-from tests.findings.test_exhausted import error, told
-from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, stock
+from tests.findings.test_exhausted import error, moment, told
+from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, part, stock
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
@@ -16,15 +16,21 @@ from tfmemtop.findings.outliers import outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request
 from tfmemtop.findings.room import no_room
+from tfmemtop.state.holders import Part
 from tfmemtop.state.step_course import unpacked
 
 
 def request(
-    census: events.Census, *windows: events.Event, operation: str | None = "MatMul", names: str = "", **asked: Any
+    census: events.Census,
+    *windows: events.Event,
+    operation: str | None = "MatMul",
+    names: str = "",
+    parts: tuple[Part, ...] = (),
+    **asked: Any,
 ) -> Cause | None:
     wanted = {"asked": 64 * MIB, "shape": None, "operation": operation, "limit": GIB, "message": "", **asked}
     anatomy = replace(told([*begin(), effective(True), reading(29.9, GIB, pool=GIB)], error()).anatomy, **wanted)
-    return outlier(Request(anatomy, stock(census, names=names), hooked(*windows), 30.0))
+    return outlier(Request(anatomy, stock(census, *parts, names=names), hooked(*windows), 30.0))
 
 
 def test_an_array_that_is_copied_as_a_whole() -> None:
@@ -61,6 +67,17 @@ def test_a_tensor_that_grows_by_copying() -> None:
     assert grown is not None and (grown.key, grown.holder) == (Key.GROWN_BY_COPYING, "history")
     assert grown.keeps_growing and actions(grown) == [Action.CONCAT_ON_HOST]
     assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
+
+
+def test_a_tensor_that_grows_in_a_loop_of_a_graph() -> None:
+    def cause(node: str) -> Cause | None:
+        asked: dict[str, Any] = {"asked": 64 * MIB, "shape": [16384, 1024], "node": node}
+        before = part("while/body/concat_2", 63 * MIB, shape=(16128, 1024))
+        return request(look(), operation="__inference_decode_9", parts=(before,), **asked)
+
+    grown = cause("while/body/concat_2")
+    assert grown is not None and grown.key is Key.GROWN_BY_COPYING and "TensorArray" in grown.code[1]
+    assert cause("while/body/concat_3") is None, "two layers of a network may join tensors of like sizes"
 
 
 def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
@@ -144,6 +161,19 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
+def test_a_request_larger_than_before_is_the_cause_in_a_fragmented_pool_too() -> None:
+    full = [*begin(), effective(True, GIB), reading(20.0, 900 * MIB, pool=GIB, limit=GIB), reading(29.9, 400 * MIB)]
+    pieces = moment(400 * MIB, GIB, 128 * MIB)
+
+    def key(rows: int) -> str:
+        asked = replace(error(operation="Relu", requested=rows * MIB), shape=[rows, 256, 1024])
+        steps = w.Window(number=1)
+        steps.allocate(128 * MIB, "Relu", shape=[128, 256, 1024], dtype="float32")
+        return told([*full, steps.done(t=20.0)], pieces, asked).cause.key
+
+    assert key(192) is Key.STEP_LARGER and key(191) is Key.FRAGMENTATION
+
+
 def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None:
     """Another layer of the same step may have asked for less."""
     calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
@@ -152,7 +182,7 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     steps.allocate(MIB, "net_1/lower/Relu", shape=[8, 48, 64, 64])
 
     def text(layer: str, shape: list[int]) -> str:
-        graph = {"operation": "__inference_step_9", "node": f"net_1/{layer}/Relu"}
+        graph: dict[str, Any] = {"operation": "__inference_step_9", "node": f"net_1/{layer}/Relu"}
         cause = request(look(), calls, steps.done(t=20.0), asked=96 * MIB, shape=shape, **graph)
         return cause.text if cause and cause.key is Key.STEP_LARGER else ""
 

@@ -62,6 +62,9 @@ _ROWS = (
     "data = tf.data.Dataset.from_generator(lambda: ARRAY, output_signature=signature).batch(32)",
 )
 
+_EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"
+_IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
+
 _USUAL = "fit"
 """The phase that goes without saying."""
 
@@ -130,14 +133,14 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
 def grown_by_copying(request: Request) -> Cause | None:
     """A tensor is made anew by a join, larger each time; the old one is still there."""
     a = request.anatomy
-    if a.asked is None or a.shape is None or operation_name(a.operation) not in _JOINS:
+    if a.asked is None or a.shape is None or _base(a) not in _JOINS:
         return None
     stock = request.stock
     held = [(one.name, tuple(one.shape), one.bytes) for one in stock.singles]
     held += [
         ("", part.shape, part.requested)
         for part in stock.parts
-        if part.count == 1 and part.shape and named(part.operation).base == operation_name(a.operation)
+        if part.count == 1 and part.shape and _is_by_same(part.operation, a)
     ]
     for name, old, size in held:
         if len(old) != len(a.shape):
@@ -157,12 +160,16 @@ def grown_by_copying(request: Request) -> Cause | None:
                 (Action.CONCAT_ON_HOST,),
                 (
                     "x = tf.concat([x, part], 0)[-1000:]  # no more than is needed; or",
-                    "parts.append(part.numpy())  # in place of tf.concat",
-                    "np.concatenate(parts)  # once, at the end",
+                    *(_IN_GRAPH if a.node else _EAGER),
                 ),
-                ("No limit is enough for long: each step needs a little more than the one before.",),
+                ("Each time needs a little more than the one before, so that no limit is enough for long.",),
             )
     return None
+
+
+def _is_by_same(operation: str, a: Anatomy) -> bool:
+    """Return whether an *operation* is the one that asked: the same node of a graph, which a loop runs again."""
+    return operation == a.node if a.node else named(operation).base == operation_name(a.operation)
 
 
 def _free(a: Anatomy) -> str:
@@ -246,8 +253,7 @@ def vectorized(request: Request) -> Cause | None:
     if a.asked is None or not is_vectorized(a):
         return None
     where = f", here in {named(a.node).base}" if a.node else ""
-    limit = f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
-    return _too_large(a, f"It computes all of its rows at once{where}{limit}.", Action.FEWER_ROWS)
+    return _too_large(a, f"It computes all of its rows at once{where}.", Action.FEWER_ROWS)
 
 
 def padded(request: Request) -> Cause | None:
