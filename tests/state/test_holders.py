@@ -94,6 +94,19 @@ def test_a_collection_of_which_few_addresses_are_listed_has_what_the_same_operat
     assert {row.name: row.count for row in rows} == {"memory": 11, "RealDiv": 1, "Relu": 1}
 
 
+def test_tensors_of_several_shapes_have_what_lies_at_their_addresses_also_some_time_later() -> None:
+    window = w.Window()
+    for size in (MIB, 3 * MIB, MIB):
+        window.allocate(size, "MatMul", shape=[size // 4], dtype="float32")
+    listed = b"".join((w.BASE + MIB * place).to_bytes(8, "little") for place in (0, 1, 4))
+    early = events.Census(t=9.9, pid=100, kinds={}, largest=[], tensors=9, alike=[])
+    for size, count in ((5 * MIB, 3), (4 * MIB, 2)):
+        pending = events.Alike("pending[*]", 3, None, "float32", "GPU:0", size, packed=listed)
+        late = events.Census(t=18.0, pid=100, kinds={}, largest=[], tensors=3, alike=[pending])
+        rows = standing(window.done(), hooked(early, late), By.OPERATION).holders
+        assert {row.name: row.count for row in rows}["pending[*]"] == count, "no more than they have in all"
+
+
 def test_without_a_census_variables_are_before_the_window() -> None:
     state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100)])
     bare = state.processes[100].hooked

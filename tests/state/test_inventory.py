@@ -74,6 +74,15 @@ def test_what_two_paths_hold_is_counted_once() -> None:
     assert stock.groups == {Group.VARIABLES: MIB, Group.HELD: 10 * MIB, Group.NO_NAME: 9 * MIB}
 
 
+def test_what_an_object_of_a_list_holds_itself_belongs_to_the_list() -> None:
+    """As the logits that Keras keeps with the result of a softmax."""
+    paths = "history", "history[*]._keras_logits", "jobs[*]._args"
+    alike = [events.Alike(path, 10, [MIB // 4], "float32", "GPU:0", 10 * MIB, items=10) for path in paths]
+    look = events.Census(t=5.0, pid=100, kinds={}, largest=[], tensors=30, alike=alike)
+    kept = {one.holder: one.count for one in Inventory("GPU:0", 40 * MIB, look, look, ()).kept}
+    assert kept == {"history": 20, "jobs[*]._args": 10}
+
+
 def test_of_two_looks_the_one_counts_that_found_more_and_tapes_that_either_saw() -> None:
     def loose(t: float, count: int, tapes: int) -> events.Census:
         alike = [events.Alike("", count, [256], "float32", "GPU:0", count * MIB)]

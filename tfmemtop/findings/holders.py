@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.names import PASSED, named_spot
+from tfmemtop.findings.names import PASSED, named_spot, own_path
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part
 from tfmemtop.units import counted, format_bytes, format_short, spoken
@@ -92,7 +92,7 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str
         return NO_SHAPE
     if PASSED.fullmatch(name):
         return "an argument of a call"
-    return named_spot(operation(name), whole=whole or by is not By.LINE) if name else nameless(of)
+    return named_spot(operation(own_path(name)), whole=whole or by is not By.LINE) if name else nameless(of)
 
 
 def buffer(part: Part) -> str:

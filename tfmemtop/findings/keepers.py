@@ -13,7 +13,7 @@ from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.data_sets import dataset_buffer
 from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras
-from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.names import capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.findings.tapes import tape_open
@@ -30,9 +30,6 @@ _LOOSE, _SEVERAL = 32, 4
 needs."""
 
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
-
-_ARGUMENT = re.compile(r"error_handler\.<locals>\.kwargs\['(\w+)'\]")
-"""An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 
 _PREDICT = ".predict("
 _CODE = 32  # characters
@@ -99,7 +96,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
             continue  # one for each variable, as every step needs them
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
             remedy, code, how = _way_out(one, gradients=gradients)
-            holder = _ARGUMENT.sub(r"\1", one.holder)
+            holder = own_path(one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
                 _tensors_text(holder, one, scene, how, gradients=gradients),

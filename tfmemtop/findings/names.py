@@ -62,6 +62,8 @@ _WHAT = {
 PASSED = re.compile(r"(filter_traceback\.<locals>\.)?error_handler\.<locals>\.args\b.*")
 """The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
 _INSIDE = re.compile(r"(?P<function>.+)\.__closure__\[[\d*]+\]\.cell_contents(?P<name>.+)")
+_ARGUMENT = re.compile(r"(?:filter_traceback\.<locals>\.)?error_handler\.<locals>\.kwargs\['(\w+)'\]")
+"""An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
 _PRIVATE = re.compile(r"(?<=\])(\._\w+)+$")
 """Private attributes of the items of a collection, such as ``histories[*]._model``: the script does not write them."""
 
@@ -115,6 +117,11 @@ def quoted(name: str) -> str:
 def capital(text: str) -> str:
     """Return *text* as the beginning of a sentence."""
     return f"{text[0].upper()}{text[1:]}"
+
+
+def own_path(path: str) -> str:
+    """Return a *path* in Python as the script knows it."""
+    return _ARGUMENT.sub(r"\1", path)
 
 
 def holder_name(path: str) -> str:

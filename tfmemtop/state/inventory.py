@@ -24,17 +24,17 @@ from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
 from tfmemtop.state.kept import Kept, both, kept_of, merged
-from tfmemtop.state.located import lies_in
+from tfmemtop.state.located import FRESH_S, found_by_path, lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.step_course import unpacked
 
+_OWN = re.compile(r"\[\*\](\._\w+)+$")
+"""An object's own attributes, of one of many: Keras keeps the logits of a result of softmax so."""
 _INDEX = re.compile(r"\[\d+\]")
 NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
 _FEW = 4  # tensors for each variable, as a step makes them
-_FRESH_S = 20.0
-"""Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
 
 
 class Group(Enum):
@@ -99,6 +99,10 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 one = replace(kept_of(group), count=max(1, own), bytes=group.bytes * own // group.count)
                 before = found.get((one.holder, one.variables))
                 found[one.holder, one.variables] = both(before, one) if before else one
+        for holder, variables in list(found):
+            of_these = _OWN.sub("", holder), False
+            if holder != of_these[0] and of_these in found and not variables:
+                found[of_these] = both(found[of_these], found.pop((holder, False)))
         grouped = tuple(_INDEX.sub("[*]", one.holder) for one in found.values() if not one.variables)
         for tensor in self.singles:
             if not _INDEX.sub("[*]", tensor.name).startswith(grouped):
@@ -303,8 +307,8 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     # ran may not have been searched, nor all tensors read. So of two looks the one counts that found more, by a path
     # above all; else the earlier one. A tape may have been open at the earlier one only.
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
-    near = [look for look in looks if look and look.tensors is not None and abs(look.t - t) <= _FRESH_S]
-    look = max(near, key=_found, default=None)
+    near = [look for look in looks if look and look.tensors is not None and abs(look.t - t) <= FRESH_S]
+    look = max(near, key=found_by_path, default=None)
     if look is not None:
         look = replace(look, tapes=max(one.tapes or 0 for one in near))
     parts = _parts(hooked, device, in_use, t)
@@ -312,11 +316,6 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
     if hooked.failure and census and not any(lies_in(place, device) for place in census.kinds):
         census = hooked.failure.census  # a session of TensorFlow 1 has let go of its variables after the failure
     return Inventory(device, in_use, census, look, parts, _operations(hooked, device))
-
-
-def _found(look: events.Census) -> tuple[int, int]:
-    """Return the bytes that were found by a path in Python, and all that were found."""
-    return sum(one.bytes for one in look.alike if one.holder), sum(one.bytes for one in look.alike)
 
 
 def _operations(hooked: Hooked, device: str) -> frozenset[str]:

@@ -28,10 +28,15 @@ _NEAR_S = 1.0
 """Seconds. Memory may have been used again in a longer time: then only a buffer as large as the allocation is found."""
 
 
+FRESH_S = 20.0
+"""Seconds. An older look at the tensors does not belong to the moment: TensorFlow tries for 10 s before it fails."""
+
+
 class Listed(msgspec.Struct, frozen=True):
     """A variable, or tensors with one holder, in a census; ``kind`` is the census's word for them.
 
-    ``bytes`` are those of each tensor, 0 if they differ. ``more`` is the number of those whose addresses are not known.
+    ``bytes`` are those of each tensor, 0 if they differ; ``whole`` are those of all. ``more`` is the number of those
+    whose addresses are not known.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Listed(msgspec.Struct, frozen=True):
     bytes: int
     addresses: tuple[int, ...]
     more: int = 0
+    whole: int = 0
 
 
 class Sources(NamedTuple):
@@ -56,8 +62,8 @@ class Sources(NamedTuple):
 
 def sources(window: events.Holders, hooked: Hooked) -> Sources:
     """Return the censuses from which the owners in *window* are known."""
-    looks = [hooked.failure.look if hooked.failure else None, hooked.look]
-    found = [one for one in (*looks, hooked.census) if one is not None]
+    known = hooked.failure.look if hooked.failure else None, hooked.look, hooked.census
+    found = [one for one in known if one is not None]
     found.sort(key=lambda one: _apart_s(one, window))
     newest: dict[events.CensusMoment, events.Census] = {}
     for census in hooked.of_windows:
@@ -65,7 +71,9 @@ def sources(window: events.Holders, hooked: Hooked) -> Sources:
             newest.pop(census.moment, None)
             newest[census.moment] = census
     own = tuple(newest.values())
-    look = next((one for one in (*reversed(own), *found) if one.tensors is not None), None)
+    looks = [one for one in (*reversed(own), *found) if one.tensors is not None]
+    near = [one for one in looks if _apart_s(one, window) <= FRESH_S]
+    look = max(near, key=found_by_path, default=next(iter(looks), None))
     if all(one.moment is events.CensusMoment.OPENED for one in own):
         own = (*own, *found[:1])  # the window goes on, and at its opening most variables may not have been made
     return Sources(own, look)
@@ -122,14 +130,17 @@ def _of_tensors(
     addresses = [course.addresses[place] for place in places]
     near = _apart_s(look, window) < _NEAR_S
     for one in listed_tensors(look, window.device):
-        made: Counter[int] = Counter()
+        made, left = Counter[int](), one.whole
         for address in one.addresses:
             found = bisect_right(addresses, address) - 1
             if found < 0 or places[found] in taken or not addresses[found]:
                 continue
             place = places[found]
             room = course.sizes[place] - (address - addresses[found])
-            if 0 < room >= one.bytes if near else one.bytes == course.kinds[course.holdings[place]].requested:
+            requested = course.kinds[course.holdings[place]].requested
+            alone = not one.bytes and address == addresses[found] and requested <= left
+            if 0 < room >= one.bytes if near else one.bytes == requested or alone:
+                left -= requested
                 taken.add(place)
                 made[course.holdings[place]] += 1
                 yield place, one
@@ -188,11 +199,17 @@ def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
             0 if group.shape is None else group.bytes // max(1, group.count),
             group.addresses,
             group.count - len(group.addresses) if group.addresses and group.shape is not None else 0,
+            group.bytes,
         )
         for group in look.alike
         if lies_in(group.device, pool) and group.kind == TENSORS
     ]
     return groups + _single(look, pool, variables=False)
+
+
+def found_by_path(look: events.Census) -> tuple[int, int]:
+    """Return the bytes that a *look* has found by a path in Python, and all that it has found."""
+    return sum(one.bytes for one in look.alike if one.holder), sum(one.bytes for one in look.alike)
 
 
 def lies_in(device: str, pool: str) -> bool:
