@@ -3,9 +3,18 @@
 from collections.abc import Callable
 
 from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import Forks, Monitor, outcome
+from tests.hooked import Forks, Monitor, Process, outcome
 
 Script = Callable[[str], str]
+
+
+def read_while_it_waits(monitor: Monitor, process: Process, times: int, readings: int) -> None:
+    """Let the script wait so many *times*, each until its pool has been read so many times more."""
+    for _ in range(times):
+        assert line(process) == "up"
+        told = len(monitor.of("allocator"))
+        monitor.wait_for(lambda _, least=told + readings: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
+        typed(process)
 
 
 def test_no_finalizer_runs_in_our_thread(monitor: Monitor, script: Script, forks: Forks) -> None:
@@ -74,13 +83,7 @@ gc.collect()
 print(saved)
 """
     process = forks.start(monitor, script(source))
-    assert process.stdin is not None and process.stdout is not None
-    for _ in range(3):  # while the script waits, its pools are read again and again
-        assert process.stdout.readline() == "up\n"
-        told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda event, least=told + 20: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
-        process.stdin.write("\n")
-        process.stdin.flush()
+    read_while_it_waits(monitor, process, 3, 20)
     done = outcome(process)
     assert done[:2] == (0, "[True]\n") and "Traceback" not in done.err
     assert not monitor.of("hook_error")
@@ -105,11 +108,7 @@ made = list(chain(many, map(os.write, (1,), (b"up\\n",)), map(os.read, (0,), (1,
 print(any(ours))
 """
     process = forks.start(monitor, script(source))
-    for _ in range(2):  # the first time, the devices have just been made
-        assert line(process) == "up"
-        told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda _, least=told + 40: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
-        typed(process)
+    read_while_it_waits(monitor, process, 2, 40)  # the first time, the devices have just been made
     assert outcome(process).out == "False\n"
     assert not monitor.of("hook_error")
 
@@ -200,10 +199,6 @@ for _ in range(2):  # the first time, Python keeps some containers that are free
 print(made)
 """
     process = forks.start(monitor, script(source))
-    for _ in range(4):
-        assert line(process) == "up"
-        told = len(monitor.of("allocator"))
-        monitor.wait_for(lambda event, least=told + 40: len(monitor.of("allocator")) >= least)  # type: ignore[misc]
-        typed(process)
+    read_while_it_waits(monitor, process, 4, 40)
     assert int(outcome(process).out) <= 20  # far less than one for each reading
     assert not monitor.of("hook_error")

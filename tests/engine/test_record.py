@@ -59,51 +59,41 @@ def test_ctrl_c_reaches_the_script_once_and_is_waited_for(tmp_path: Path) -> Non
 
 COUNTS = """
 import signal, sys, time
-heard = []
-for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
+heard, wanted = [], [int(number) for number in sys.argv[1:]]
+for number in wanted:
     signal.signal(number, lambda number, _: heard.append(number))
 print("up", flush=True)
-while len(set(heard)) < 4:
+while len(set(heard)) < len(wanted):
     time.sleep(0.1)
 time.sleep(0.5)  # for what should not come
 print(sorted(heard), flush=True)
 """
 
 
-def test_a_signal_to_the_group_reaches_the_script_once(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE, start_new_session=True
-    ) as recorder:
-        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
-            os.killpg(recorder.pid, number)
-        assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
-        assert recorder.wait(PATIENCE_S) == 0
+@pytest.mark.parametrize(
+    "whom", ["the group", "the group, of which the second does not run", "all that descend from us"]
+)
+def test_a_signal_to_all_of_us_reaches_the_script_once(tmp_path: Path, whom: str) -> None:
+    """Slurm sends signals to all that descend from us: it follows the parents of processes (``proctrack/linuxproc``).
 
-
-def test_a_signal_to_the_group_reaches_the_script_once_however_late_the_others_run(tmp_path: Path) -> None:
-    """The second process, which tells of signals to the group, does not run at all, as under heavy load."""
-    program = COUNTS.replace(", signal.SIGCONT", "").replace("< 4", "< 3")
-    command = recording(tmp_path / "r", sys.executable, "-c", program)
+    The second process of a recorder tells of signals to the group. Under heavy load it may not run for a while.
+    """
+    late = whom.endswith("does not run")  # SIGCONT would let it run
+    numbers = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, *([] if late else [signal.SIGCONT])]
+    command = recording(tmp_path / "r", sys.executable, "-c", COUNTS, *(str(int(number)) for number in numbers))
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
-        (second,) = (child for child in psutil.Process(recorder.pid).children() if child.cmdline() == command)
-        second.suspend()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            os.killpg(recorder.pid, number)
-        assert recorder.stdout.read() == b"[1, 10, 15]\n"
-        assert recorder.wait(PATIENCE_S) == 0
-
-
-def test_a_signal_to_all_that_descend_from_us_reaches_the_script_once(tmp_path: Path) -> None:
-    """Slurm sends signals in this way: it follows the parents of processes (``proctrack/linuxproc``)."""
-    with subprocess.Popen(recording(tmp_path / "r", sys.executable, "-c", COUNTS), stdout=subprocess.PIPE) as recorder:
-        assert recorder.stdout and recorder.stdout.readline() == b"up\n"
+        if late:
+            (second,) = (child for child in psutil.Process(recorder.pid).children() if child.cmdline() == command)
+            second.suspend()
         everybody = (recorder.pid, *descendants(recorder.pid))
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT):
-            for pid in everybody:
-                os.kill(pid, number)
-        assert recorder.stdout.read() == b"[1, 10, 15, 18]\n"
+        for number in numbers:
+            if whom.startswith("the group"):
+                os.killpg(recorder.pid, number)
+            else:
+                for pid in everybody:
+                    os.kill(pid, number)
+        assert recorder.stdout.read() == f"{sorted(map(int, numbers))}\n".encode()
         assert recorder.wait(PATIENCE_S) == 0
 
 

@@ -4,7 +4,6 @@ Pages of an hour and of a day are of the sessions that :mod:`tests.tools.bench.d
 the clock, on a machine with nothing else to do.
 """
 
-import os
 import random
 import tempfile
 import time
@@ -15,11 +14,10 @@ from tests import streams as s
 from tests import windows as w
 from tests.page.browsers import Browser, Tab, browser, lacking
 from tests.page.files import BUILT, RECORDINGS
-from tests.starting import PROGRAM
 from tests.streams import MIB
 from tests.tools.bench.day import DAY_S
-from tests.tools.bench.recording import write
-from tests.tools.bench.table import Row, spread
+from tests.tools.bench.recording import measured, write
+from tests.tools.bench.table import Row, bounded, spread
 
 CODE_KB, HOUR_MB, DAY_MB = 250, 1.0, 3.0
 MAKE_S, MAKE_MB = 10.0, 150
@@ -63,16 +61,8 @@ def crowded(recording: Path) -> None:
 
 
 def make(recording: Path, page: Path) -> tuple[float, float]:
-    """Make *page*. Return the seconds of CPU that it took, and the most resident memory in MB.
-
-    Raises:
-        RuntimeError: the command failed.
-    """
-    pid = os.posix_spawn(PROGRAM, [PROGRAM, "report", str(recording), "-o", str(page)], os.environ)
-    _, status, usage = os.wait4(pid, 0)
-    if status:
-        raise RuntimeError("report has failed")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
+    """Make *page*. Return the seconds of CPU that it took, and the most resident memory in MB."""
+    return measured("report", str(recording), "-o", str(page))
 
 
 def opening(tab: Tab, page: Path) -> float:
@@ -87,7 +77,7 @@ def opening(tab: Tab, page: Path) -> float:
 def measure(quick: bool) -> list[Row]:
     """Measure pages of real recordings, of an hour, and of a day or of two hours."""
     day_s = 7200 if quick else DAY_S
-    rows = [_row("code and styles of a page", sum(map(_size_kb, BUILT)), CODE_KB, "kB", 0, "minified")]
+    rows = [bounded("code and styles of a page", sum(map(_size_kb, BUILT)), CODE_KB, "kB", 0, "minified")]
     with tempfile.TemporaryDirectory() as folder:
         pages = []
         for name in REAL:
@@ -100,9 +90,9 @@ def measure(quick: bool) -> list[Row]:
             taken, resident = make(recording, pages[-1])
             recording.unlink()
             rows += [
-                _row(f"a page of {what}", _size_kb(pages[-1]) / 1e3, most_mb, "MB", 2, "with code and styles"),
-                _row(f"making a page of {what}", taken, MAKE_S, "s", 1, "CPU time from the start of Python"),
-                _row(f"memory to make a page of {what}", resident, MAKE_MB, "MB", 0, "the most resident"),
+                bounded(f"a page of {what}", _size_kb(pages[-1]) / 1e3, most_mb, "MB", 2, "with code and styles"),
+                bounded(f"making a page of {what}", taken, MAKE_S, "s", 1, "CPU time from the start of Python"),
+                bounded(f"memory to make a page of {what}", resident, MAKE_MB, "MB", 0, "the most resident"),
             ]
         crowded(Path(folder, "crowded.jsonl"))
         make(Path(folder, "crowded.jsonl"), Path(folder, "crowded.html"))
@@ -126,10 +116,10 @@ def _in_chromium(home: Path, pages: Sequence[Path], rounds: int) -> list[Row]:
         ]
     how = f"headless Chromium, the best of {rounds}; the slowest of {len(pages)} pages: {{}}"
     return [
-        _row("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
-        _row("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
-        _row(f"a zoom among {BUFFERS:,} buffers", among[0], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
-        _row(f"choosing a row among {BUFFERS:,} buffers", among[1], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
+        bounded("opening a page until all is drawn", max(opened), OPEN_S, "s", 2, how.format(spread(opened, 2))),
+        bounded("a zoom by the wheel", max(zooms), ZOOM_MS, "ms", 0, how.format(spread(zooms, 0))),
+        bounded(f"a zoom among {BUFFERS:,} buffers", among[0], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
+        bounded(f"choosing a row among {BUFFERS:,} buffers", among[1], ZOOM_MS, "ms", 0, f"the best of {rounds}"),
     ]
 
 
@@ -146,7 +136,3 @@ def _best(chromium: Browser, page: Path, action: str, rounds: int) -> tuple[floa
 
 def _size_kb(path: Path) -> float:
     return path.stat().st_size / 1e3
-
-
-def _row(what: str, measured: float, most: float, unit: str, digits: int, how: str) -> Row:
-    return Row(what, f"{most:g} {unit}", f"{measured:.{digits}f} {unit}", how, measured <= most)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tests.starting import PROGRAM
 from tests.tools.bench.day import DAY_S, session
-from tests.tools.bench.table import Row, spread
+from tests.tools.bench.table import Row, bounded, spread
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import encode
 from tfmemtop.events.recording import Writer
@@ -75,7 +75,7 @@ def seek(path: Path, seconds: int) -> tuple[float, list[float]]:
     return time.process_time() - began, asyncio.run(go())
 
 
-def report(*arguments: str) -> tuple[float, float]:
+def measured(*arguments: str) -> tuple[float, float]:
     """Return the seconds of CPU that ``tfmemtop`` takes with *arguments*, and its largest resident memory in MB.
 
     Raises:
@@ -103,7 +103,7 @@ def measure(quick: bool) -> list[Row]:
         path = Path(folder, "run.jsonl.gz")
         written: Written = _apart(write, path, seconds)
         opened, seeks = _apart(seek, path, seconds)
-        reports = {name: report(name, *[str(path)] * files) for name, files in (("why", 1), ("compare", 2))}
+        reports = {name: measured(name, *[str(path)] * files) for name, files in (("why", 1), ("compare", 2))}
     size, percent = written.size / 1e6 / days, 100 * written.cpu_s / seconds
     resident = max(resident for _, resident in reports.values())
     what_is_recorded = (
@@ -111,16 +111,12 @@ def measure(quick: bool) -> list[Row]:
     )
     text_mb = written.text / 1e6
     return [
-        _row(what_is_recorded, size, MOST_MB_A_DAY, "MB", 0,
-             f"{what}: {written.events} events, {text_mb:.0f} MB as JSON lines; of a real session's shapes"),
-        _row("writing it", percent, MOST_CORE_PERCENT, "% of a core", 3, "CPU time to compress, with outlines"),
-        _row("opening it", opened, OPEN_S, "s", 2, f"{what}; CPU time to find its length and chunks"),
-        _row("seeking in it", max(seeks), SEEK_S, "s", 2, f"the slowest of ten all over it: {spread(seeks, 2)}"),
-        *(_row(f"`{name}` on it", taken, REPORT_S, "s", 1, f"{what}; CPU time from the start of Python")
+        bounded(what_is_recorded, size, MOST_MB_A_DAY, "MB", 0,
+                f"{what}: {written.events} events, {text_mb:.0f} MB as JSON lines; of a real session's shapes"),
+        bounded("writing it", percent, MOST_CORE_PERCENT, "% of a core", 3, "CPU time to compress, with outlines"),
+        bounded("opening it", opened, OPEN_S, "s", 2, f"{what}; CPU time to find its length and chunks"),
+        bounded("seeking in it", max(seeks), SEEK_S, "s", 2, f"the slowest of ten all over it: {spread(seeks, 2)}"),
+        *(bounded(f"`{name}` on it", taken, REPORT_S, "s", 1, f"{what}; CPU time from the start of Python")
           for name, (taken, _) in reports.items()),
-        _row("memory of why and compare on it", resident, MOST_RESIDENT_MB, "MB", 0, "the most resident"),
+        bounded("memory of why and compare on it", resident, MOST_RESIDENT_MB, "MB", 0, "the most resident"),
     ]  # fmt: skip
-
-
-def _row(what: str, measured: float, most: float, unit: str, digits: int, how: str) -> Row:
-    return Row(what, f"{most:g} {unit}", f"{measured:.{digits}f} {unit}", how, measured <= most)

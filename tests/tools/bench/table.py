@@ -24,6 +24,11 @@ class Row:
     within: bool | None = None
 
 
+def bounded(what: str, measured: float, most: float, unit: str, digits: int, how: str) -> Row:
+    """Return the line of one figure, which is to be at most *most*."""
+    return Row(what, f"{most:g} {unit}", f"{measured:.{digits}f} {unit}", how, measured <= most)
+
+
 def table(rows: Iterable[Row]) -> str:
     """Return a markdown table. A value that is over its bound is bold."""
     lines = ["| what | at most | measured | how |", "| --- | --- | --- | --- |"]
