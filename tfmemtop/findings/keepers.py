@@ -6,7 +6,6 @@ there would have been room.
 
 import re
 from collections.abc import Callable, Iterator
-from textwrap import shorten
 
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.machine import is_cpu
@@ -32,7 +31,6 @@ needs."""
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _PREDICT = ".predict("
-_CODE = 32  # characters
 
 _COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
 """Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
@@ -211,14 +209,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
-    made, by, waiting = _maker(most, scene), "", scene.hooked.waiting
-    if waiting is not None and waiting.code:
-        code = shorten(waiting.code.partition(" = ")[2] or waiting.code, _CODE, placeholder=" …")
-        by = f" as {quoted(code)} runs"
-    elif made and made.count * 2 >= most.count:
-        line = f" at {spot(made.line.file, made.line.line)}" if made.line else ""
-        by = f", made by {operation_name(made.operation)}{line}"
-    whole = f"{by}: {scene.sized(min(most.bytes, scene.stock.rest))}."
+    whole = f"{scene.running}: {scene.sized(min(most.bytes, scene.stock.rest))}."
     holds = (tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None))
     return Cause(
         Key.TENSORS_KEPT,
@@ -284,9 +275,10 @@ def variables_kept(scene: Scene) -> Cause | None:
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
         model, _, of_layer = alike.name.partition("/")
-        text = f"There are {alike.number} variables named {quoted(alike.name)}, and as many others: "
-        if "/" in of_layer:
-            text = f"There are {alike.number} models like {quoted(model)}: "
+        what = f"models like {quoted(model)}"
+        if "/" not in of_layer:
+            what = f"variables like {quoted(alike.name)}, and as many others"
+        text = f"There are {alike.number} {what}{scene.running}: "
         remedies = _apart(scene, bool(of_layer), alike.same)
         return _variables_kept(scene, text, "", whole, alike.number, remedies)
     return None

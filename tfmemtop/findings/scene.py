@@ -3,7 +3,7 @@
 import msgspec
 
 from tfmemtop.events import ScriptError, Waiting
-from tfmemtop.findings.names import spot
+from tfmemtop.findings.names import quoted, spot
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB, format_bytes
@@ -12,6 +12,7 @@ _MUCH, MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
 
 _LEAST = 8 * MIB
+_CODE = 32  # characters
 
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
@@ -61,6 +62,13 @@ class Scene(msgspec.Struct, frozen=True):
         """Characters before the text of a cause: that memory ran out, and at which line, or that it rises."""
         at = self.hooked.waiting
         return self.room + (len(f" at {spot(at.file, at.line)}") if at and at.file and self.need.failed else 0)
+
+    @property
+    def running(self) -> str:
+        """The script's call that waited for room, with a space before it: ``as `list(data)` runs``; else empty."""
+        code = self.hooked.waiting.code if self.hooked.waiting else ""
+        call = code.partition(" = ")[2] or code
+        return f" as {quoted(call if len(call) <= _CODE else f'{call[:_CODE]}…')} runs" if call else ""
 
     def grew(self, size: int) -> bool:
         """Return whether most of the *size* bytes that are kept came in the time in which memory in use rose.
