@@ -12,7 +12,7 @@ _MUCH, MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
 
 _LEAST = 8 * MIB
-_CODE = 32  # characters
+_CODE = 28  # characters
 
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
