@@ -66,7 +66,7 @@ async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
             "What if: GPU:0 of process 100 under other settings" in told
             and "It rests on 4,045 events of 3 steps" in told
         )
-        for part in ("the present setting", "210M no", "226M perhaps", "239M ~yes", "by the replay alone"):
+        for part in ("the present setting", "210M no", "226M perhaps", "239M ~yes", "By the replay alone"):
             assert part in told, part
         assert "adam/Mul_19 asks for 24.0 MiB, 8.0 MiB more than there is in one piece" in await press(pilot, "down")
         told = await press(pilot, "down", "down", "enter")
@@ -84,7 +84,7 @@ async def test_of_a_run_that_outgrew_its_trace_no_limit_is_called_enough() -> No
         told = await press(pilot, "X")
         assert "The run later had more: 700.0 MiB in use" in told
         assert "210M no" in told and "the run worked with a pool of 1024M, and at least 214M are needed" in told
-        for claimed in ("226M", "239M", "260M", "perhaps", "by the replay alone"):
+        for claimed in ("226M", "239M", "260M", "perhaps", "By the replay alone"):
             assert claimed not in told, claimed
 
 

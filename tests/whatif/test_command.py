@@ -12,6 +12,7 @@ import pytest
 from tests import streams
 from tests.starting import tfmemtop
 from tests.streams import GIB
+from tests.ui.recorded import events_until
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop import events
@@ -130,7 +131,7 @@ def test_of_a_gpu_it_says_the_process_total_and_which_card_would_do() -> None:
     for fact in (
         *("1.0 GiB, 256.0 MiB more than there is in one piece (event 42)", "on, limit ~16128M", "off, limit ~21504M"),
         *("replayed: 9.0 GiB", "the present setting; measured: peak 10.0G, pool 12.0G"),
-        "With growth on ~15360M is the smallest limit, by the replay alone;",
+        *("growth on    12288M  ~15360M        ~16128M", "growth off    19456M  ~20480M        ~21504M"),
     ):
         assert fact in text
     t4 = next(line for line in text.splitlines() if line.startswith("16 GB T4"))
@@ -149,8 +150,19 @@ def test_the_smallest_limit_with_the_same_algorithms_has_no_room_for_others() ->
         streams.fold([streams.session(), streams.run(), streams.process(0.2, 100), streams.hook(0.4, 100), told])
     )
     text = "\n".join(page([view], []))
-    assert "With growth on ~13312M is the smallest limit with the same algorithms" in text and "At least 12288M" in text
+    assert "growth on    12288M          ~13312M        ~16128M" in text and "only tried" not in text
     assert to_json(view)["smallest"]["growth_on"]["same_algorithms"] == 13 * GIB
+
+
+def test_how_fast_the_runs_of_the_session_were_is_beside_their_settings() -> None:
+    stream = events_until("h200-runs", 51.0)
+    pid = streams.fold(stream).runs[-1].pid
+    (view,) = predicted(streams.fold([*stream, msgspec.structs.replace(replayed_on_a_gpu(), pid=pid)]))
+    assert [pace.run for pace in view.paces] == [1, 2] and all(pace.a_second > 0 for pace in view.paces)
+    other = msgspec.structs.replace(view.paces[0], growth=True, effective=12 * GIB, a_second=6.0)
+    text = page([msgspec.structs.replace(view, paces=(other, view.paces[1]))], [])
+    assert any("12.0G  yes" in line and "6.0/s" in line for line in text)
+    assert text[-1].startswith("Measured steps per second: 6.0 in run 1 (growth on")
 
 
 @pytest.mark.programs
@@ -202,13 +214,13 @@ def test_of_a_run_that_needed_more_later_only_what_worked_and_what_is_too_small_
     small, middle, large = text.splitlines()[-3:]
     assert small.split("  ")[-1] == "no, needs at least 20.0 GiB" and "not known" in middle
     assert large.split()[2] == "fits," and large.endswith("not known"), "with another growth nothing is known to work"
-    assert "by the replay alone" not in text and "perhaps" not in text
+    assert "By the replay alone" not in text and "perhaps" not in text
 
 
 def test_a_peak_that_rises_a_little_later_raises_the_smallest_limit() -> None:
     text, told = outgrown(streams.allocator(9.5, 100, 8 * GIB, 10 * GIB + 100 * MIB, 12 * GIB))
     assert not told["seen"]["outgrown"] and told["smallest"]["growth_on"]["at_least"] == 12 * GIB
-    assert told["smallest"]["growth_on"]["surely"] == 15 * GIB + 100 * MIB and "~15460M is the smallest" in text
+    assert told["smallest"]["growth_on"]["surely"] == 15 * GIB + 100 * MIB and "~15460M" in text
 
 
 def test_a_pool_that_grew_later_but_not_above_the_smallest_limit_needed_no_more() -> None:
@@ -229,7 +241,7 @@ def test_a_pool_that_grew_later_but_not_above_the_smallest_limit_needed_no_more(
 )
 def test_of_a_run_that_failed_nothing_is_called_enough(later: list[events.Event]) -> None:
     text, told = outgrown(*later)
-    assert not any(row["fits"] for row in told["rows"]) and "by the replay alone" not in text and "fits, " not in text
+    assert not any(row["fits"] for row in told["rows"]) and "By the replay alone" not in text and "fits, " not in text
     assert told["smallest"]["growth_on"] == {
         "surely": None,
         "same_algorithms": None,
@@ -256,4 +268,4 @@ def test_a_recording_from_elsewhere_is_replayed_by_a_tensorflow_of_its_version(t
         assert done.returncode == 2 and "TensorFlow of that version is not on this machine" in done.stderr
         return
     assert done.returncode == 0, done.stderr
-    assert "The run later had more" in done.stdout and "by the replay alone" not in done.stdout
+    assert "The run later had more" in done.stdout and "By the replay alone" not in done.stdout

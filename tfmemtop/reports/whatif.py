@@ -11,7 +11,7 @@ from tfmemtop.limits import typed, with_margin
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted
-from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_short
+from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_rate, format_short
 
 Card = tuple[str, int, bool]
 """A card: its name, the bytes that programs can use of it, and whether these were measured."""
@@ -48,9 +48,10 @@ def _pool(view: Predicted) -> list[str]:
         *table,
         *([] if view.outgrown else [AT_THE_END]),
         "",
+        *limits(view),
         *smallest(view),
         *([known] if known else []),
-        NO_TIME,
+        paces(view),
     ]
 
 
@@ -148,20 +149,32 @@ def no_trace(probe: Probe | None, refused: Holders | None) -> str:
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
 """For a recording whose allocations cannot be replayed here."""
 
-COLUMNS = ("growth", "limit", "fits", "peak", "pool", "cached", "grew", "largest free", "fragmented", "process total")
-"""The headings of the table."""
+COLUMNS = (
+    "growth",
+    "limit",
+    "fits",
+    "peak",
+    "pool",
+    "cached",
+    "grew",
+    "largest free",
+    "fragmented",
+    "process total",
+    "pace",
+)
+"""The headings of the table. The pace is that of a run of the session with this setting."""
 
 
 LEFT = ("growth", "fits")
 """The columns of words, which are aligned to the left. The other columns are figures, aligned to the right."""
 
-NO_TIME = "Which setting is faster is not predicted: relaunch with it, and compare the steps per second."
+NO_TIME = "Which setting is faster is not predicted: relaunch with it, and its steps per second are shown here."
 
 TRIED = (
-    " and has room for the kernels that were tried and not taken; without room, TensorFlow leaves these out, and XLA "
-    "may wait 10 s for each while it compiles"
+    "The third has room for the kernels that were tried and not taken; without room, TensorFlow leaves these out, and "
+    "XLA may wait 10 s for each while it compiles."
 )
-"""The clause about a limit that is larger than the same algorithms need."""
+"""The sentence about limits that are larger than the same algorithms need."""
 
 AT_THE_END = (
     "Peak, pool and process total are the highest; cached, largest free and fragmented are of the replay's end."
@@ -233,16 +246,18 @@ def _beyond(view: Predicted) -> Iterator[str]:
 def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     """Return a row of the table, a text for each of :data:`COLUMNS`."""
     outcome, fits = row.outcome, view.fits(row)
-    growth = "on" if row.growth else "off"
-    if row.collects is not view.collects:
-        growth += f", BFC's garbage collection {'on' if row.collects else 'off'}"
+    growth = ("on" if row.growth else "off") + (
+        "" if row.collects is view.collects else ", GC" if row.collects else ", no GC"
+    )
+    pace = view.pace(row)
+    a_second = f"{format_rate(pace.a_second)}/s" if pace else ""
     limit = "none" if row.limit is None else _limit(row.limit)
     if view.outgrown and view.is_as_measured(row):
         total = None if view.pool is None else view.total(view.pool)
         peak = format_short(view.measured.peak) if view.measured else UNKNOWN
-        return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total))
+        return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total), a_second)
     if fits is False or view.outgrown:
-        return (growth, limit, "no" if fits is False else NOT_KNOWN, *("",) * (len(COLUMNS) - 3))
+        return (growth, limit, "no" if fits is False else NOT_KNOWN, *("",) * (len(COLUMNS) - 4), a_second)
     cached = outcome.pool - outcome.in_use
     scattered = (cached - outcome.largest_free) / cached if cached else 0.0
     total = view.total(outcome.peak_pool)
@@ -257,6 +272,7 @@ def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
         format_short(outcome.largest_free),
         f"{100 * scattered:.0f}%",
         _total(view, total),
+        a_second,
     )
 
 
@@ -272,6 +288,8 @@ def remark(view: Predicted, row: SettingReplayed) -> str:
     told = []
     if row is view.replayed.present:
         told.append(_present(view))
+    elif row.collects is not view.collects:
+        told.append(f"with BFC's garbage collection {'on' if row.collects else 'off'}")
     if row.fits is False:
         told.append(failure(row))
     return "; ".join(told)
@@ -309,24 +327,47 @@ def _present(view: Predicted) -> str:
     return f"the present setting; measured: {figures}"
 
 
+def limits(view: Predicted) -> list[str]:
+    """Return the table of the smallest limits as lines; nothing if none is known to be enough."""
+    rows = [
+        (
+            f"growth {'on' if growth else 'off'}" if is_gpu(view.device) else "on the CPU",
+            typed(ends.at_least),
+            f"~{typed(ends.alike)}",
+            f"~{typed(with_margin(ends.surely))}",
+        )
+        for growth in (True, False)
+        if (ends := view.ends(growth)) is not None and ends.surely is not None and ends.alike is not None
+    ]
+    second = "same algorithms" if view.replayed.scratch else "enough"
+    table = [("smallest limit", "at least", second, "with a margin"), *rows] if rows else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+
+
 def smallest(view: Predicted) -> Iterator[str]:
     """Yield the sentences about the smallest limits."""
+    if limits(view):
+        other = ", or take algorithms with less scratch memory, which may be slower" if view.replayed.scratch else ""
+        yield f"By the replay alone: with a limit between the first two, a run may fail{other}."
+        if any(ends.alike != ends.surely for growth in (True, False) if (ends := view.ends(growth))):
+            yield TRIED
+        return
     for growth in (True, False):
-        ends = view.ends(growth)
-        if ends is None:
-            continue
-        name = f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU"
-        if ends.surely is None or ends.alike is None:
-            yield from _known(name, ends)
-            continue
-        alike = " with the same algorithms" if view.replayed.scratch else ""
-        yield (
-            f"{name} ~{typed(ends.alike)} is the smallest limit{alike}, by the replay alone; "
-            f"~{typed(with_margin(ends.surely))} leaves a margin{TRIED if ends.alike < ends.surely else ''}."
-        )
-        if ends.at_least < ends.alike:
-            other = " or needs algorithms with less scratch memory, which may be slower" if alike else ""
-            yield f"At least {typed(ends.at_least)} are needed. With a limit between the two, a run may fail{other}."
+        if (ends := view.ends(growth)) is not None:
+            yield from _known(f"With growth {'on' if growth else 'off'}" if is_gpu(view.device) else "On the CPU", ends)
+
+
+def paces(view: Predicted) -> str:
+    """Return how fast the runs with other settings were, or that this is not predicted."""
+    if len({(pace.growth, pace.effective) for pace in view.paces}) < 2:
+        return NO_TIME
+    told = (
+        f"{format_rate(pace.a_second)} in run {pace.run} (growth {'on' if pace.growth else 'off'}, "
+        f"{f'limit {format_bytes(pace.limit)}' if pace.limit else 'no limit'})"
+        for pace in view.paces
+    )
+    return f"Measured {view.paces[0].unit} per second: {', '.join(told)}."
 
 
 def _known(name: str, ends: Ends) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Views of what other settings would do to a pool, together with what was measured of it."""
 
+from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from tfmemtop.events import Allocator, Replayed, SettingReplayed
 from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES, accounts
+from tfmemtop.state.figures import figures
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.model import Hooked, RunState, State
 from tfmemtop.units import MIB
@@ -37,12 +39,26 @@ class Ends(msgspec.Struct, frozen=True):
     alike: int | None = None
 
 
+class Pace(msgspec.Struct, frozen=True):
+    """How fast a run of the session was: ``unit``, such as steps, a second, with its growth and limit in bytes.
+
+    ``limit`` is ``None`` if none was chosen; ``effective`` is the one that the pool had.
+    """
+
+    run: int
+    growth: bool
+    limit: int | None
+    effective: int | None
+    unit: str
+    a_second: float
+
+
 class Predicted(msgspec.Struct, frozen=True):
     """The replays of one pool; ``measured`` is the newest reading of its allocator.
 
     ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for
     the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``gpu`` is the GPU's NVML
-    index. ``failed`` is the way in which the run failed, if it did.
+    index. ``failed`` is the way in which the run failed, if it did. ``paces`` are those of the session's runs.
     """
 
     pid: int
@@ -52,6 +68,7 @@ class Predicted(msgspec.Struct, frozen=True):
     measured_beside: bool
     gpu: int | None = None
     failed: Later = Later.NO_MORE
+    paces: tuple[Pace, ...] = ()
 
     @property
     def device(self) -> str:
@@ -119,6 +136,15 @@ class Predicted(msgspec.Struct, frozen=True):
         larger = row.limit is None or (self.pool is not None and row.limit >= self.pool)
         return row is present or (row.growth and present.growth and row.collects is present.collects and larger)
 
+    def pace(self, row: SettingReplayed) -> Pace | None:
+        """Return how fast the newest run with the setting of *row* was, if there was one."""
+        alike = (
+            pace
+            for pace in reversed(self.paces)
+            if pace.growth is row.growth and row.limit in (pace.limit, pace.effective)
+        )
+        return next(alike, None) if row.collects is self.collects else None
+
     @property
     def collects(self) -> bool:
         """Whether BFC's garbage collection is on in the present setting."""
@@ -174,7 +200,17 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         measured_beside=measured,
         gpu=index,
         failed=_failed(state, pid, hooked, replayed.device),
+        paces=tuple(_paces(state, replayed.device)),
     )
+
+
+def _paces(state: State, device: str) -> Iterator[Pace]:
+    for run in state.runs:
+        told, effective = figures(run, state.now), run.effective.get(device)
+        if effective is not None and effective.growth is not None and told.steps_per_s is not None:
+            chosen = run.settings.memory_limit is not None or run.settings.cpu_pool is not None
+            limit = effective.limit if chosen else None
+            yield Pace(run.run, effective.growth, limit, effective.limit, told.unit, told.steps_per_s)
 
 
 def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:

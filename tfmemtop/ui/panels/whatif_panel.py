@@ -88,9 +88,10 @@ class WhatIfPanel(CoveringPanel):
         rows = view.rows
         if not rows:
             return lines
-        last = [*whatif.smallest(view), *filter(None, [whatif.asynchronous(view)]), whatif.NO_TIME]
+        last = [*whatif.smallest(view), whatif.paces(view), *filter(None, [whatif.asynchronous(view)])]
         at = clamp(self._at, 0, len(rows) - 1)
-        below: list[Line] = []
+        limits: list[Line] = [[Segment(fit(f" {line}", width, self.glyphs), BOLD)] for line in whatif.limits(view)]
+        below = limits if height >= _LAST_LEAST else []
         for told_last in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
             more = paragraph(told_last, width, DIM)
             if len(lines) + len(below) + len(more) + 4 + min(len(rows), _ROWS_LEAST) > height:
