@@ -65,7 +65,12 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/h200-tape", None, Key.TAPE_OPEN, "A GradientTape holds 507.2 MiB"),
         ("leaks/session-store", None, Key.TENSORS_KEPT, "`store._by_user[*].past[*]` keeps 160 tensors"),
         ("leaks/slow-writer", None, Key.TENSORS_KEPT, "TensorFlow waited for room again and again"),
-        ("leaks/longer-loop", None, Key.STEP_LARGER, "keeps the results of 85 rounds of a loop, 292.5 MiB; an earlier"),
+        (
+            "leaks/longer-loop",
+            None,
+            Key.STEP_LARGER,
+            "keeps the results of 85 rounds of a loop for the gradient, 292.5 MiB; before, of at most",
+        ),
         ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "52 steps before had at most 50.8 MiB"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
         ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),

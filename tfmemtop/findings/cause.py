@@ -13,6 +13,8 @@ from tfmemtop.safe import safe
 
 LONGEST = 160
 """Characters of the text of a verdict."""
+PREFIX = len("Out of memory: ")
+"""Characters before the text of a cause."""
 
 
 class Key(str, Enum):

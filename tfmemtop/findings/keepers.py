@@ -138,7 +138,7 @@ def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str, str]:
         if part in f"{one.holder} ":
             return remedy, code, how
     if one.shape == ():
-        return Action.KEEP_NUMBERS, f"{_plain(one.holder)}.append(float(loss))", ""
+        return Action.KEEP_NUMBERS, "losses.append(float(loss))", ""
     if gradients:
         return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]", ""
     return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory", ""
@@ -231,19 +231,13 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
 
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
     """Yield which operation made most of a *group* of tensors, and at which line, as far as it was recorded."""
-    made = _maker(group, scene)
-    if made is not None:
+    parts = _alike(group, scene)
+    recorded = sum(part.count for part in parts)
+    if parts and parts[0].count >= MANY and parts[0].count * 2 >= recorded:
+        made = parts[0]
         line = f" at {spot(made.line.file, made.line.line)}, {made.line.code}" if made.line else ""
-        recorded = sum(part.count for part in _alike(group, scene))
         most = "Most of them" if recorded * 2 >= group.count else f"Of {recorded:,} that were recorded, most"
         yield f"{most} were made by {operation_name(made.operation)}{line}."
-
-
-def _maker(group: Alike, scene: Scene) -> Part | None:
-    """Return what one operation made of a *group* of tensors, if that is most of what was recorded of them."""
-    parts = _alike(group, scene)
-    most = parts[0].count if parts else 0
-    return parts[0] if most >= MANY and most * 2 >= sum(part.count for part in parts) else None
 
 
 def _alike(group: Alike, scene: Scene) -> list[Part]:
@@ -389,8 +383,3 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
 
 def _root(holder: str) -> str:
     return holder.partition("[")[0].partition(".")[0]
-
-
-def _plain(holder: str) -> str:
-    name = holder.rpartition(".<locals>.")[2]
-    return name if all(part.isidentifier() for part in name.split(".")) else "losses"

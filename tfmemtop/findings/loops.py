@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from statistics import median_low
 
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.names import operation_name
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.request import Request, at_line
@@ -44,13 +44,13 @@ def longer_loop(request: Request) -> Cause | None:
     # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
     why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
     who = at_line(operation_name(request.anatomy.operation) or "The script", request.anatomy.line)
+    results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
     return Cause(
         Key.STEP_LARGER,
-        f"{who} keeps the results of {rounds:,} rounds of a loop, {format_bytes(size)}; an earlier step kept "
-        f"those of {most:,}.",
+        fitting(*(f"{results}{told}, {sized}; before, of at most {most:,}." for told in (f" {why}", "")), room=PREFIX),
         who,
         size,
         rounds,
         (Action.BOUND_REQUEST,),
-        evidence=(f"The loop's results are kept {why}: each round needs as much again.",),
+        evidence=(f"They are kept {why}: each round needs as much again.",),
     )

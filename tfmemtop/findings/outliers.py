@@ -6,7 +6,7 @@ from math import prod
 
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import (
     argument_changed,
@@ -68,7 +68,6 @@ _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.c
 _USUAL = "fit"
 """The phase that goes without saying."""
 
-_PREFIX = len("Out of memory: ")
 _LARGER = 1.5  # times the largest before
 _MUCH = 0.25  # share of what is in use
 _WRAPPER = "error_handler.<locals>"
@@ -152,7 +151,7 @@ def grown_by_copying(request: Request) -> Cause | None:
             return Cause(
                 Key.GROWN_BY_COPYING,
                 fitting(
-                    f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}.", room=_PREFIX
+                    f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}.", room=PREFIX
                 ),
                 name,
                 size + a.asked,
@@ -199,7 +198,7 @@ def dense_gradient(request: Request) -> Cause | None:
     texts = (f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, ""))
     return Cause(
         Key.DENSE_GRADIENT,
-        fitting(*texts, room=_PREFIX),
+        fitting(*texts, room=PREFIX),
         tables[0][0],
         size,
         1 + len(dense),
@@ -314,7 +313,7 @@ def step_larger(request: Request) -> Cause | None:
     who = request.who + (f" in {request.phase}" if request.phase not in ("", _USUAL) else "")
     return Cause(
         Key.STEP_LARGER,
-        fitting(f"{who} {asked}.", f"{request.who} {asked}.", room=_PREFIX),
+        fitting(f"{who} {asked}.", f"{request.who} {asked}.", room=PREFIX),
         who,
         a.asked,
         1,

@@ -106,9 +106,8 @@ class HostGrowth(Finding, frozen=True):
             why = "Its holder is not known; often it is a list of arrays. tracemalloc names the lines."
             headline = f"{keeps}, {rose}{beside}. {why}"
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
-        pools = f"Its pools grew by {format_bytes(self.pools)}." if self.pools else "Its pools did not grow."
-        if self.pools is None:
-            pools = ""
+        grew = f"grew by {format_bytes(self.pools)}" if self.pools else "did not grow"
+        pools = "" if self.pools is None else f"Its pools {grew}."
         left = "" if self.left_s is None else f"{fills} the host in {rough_time(self.left_s)}."
         return Said(
             headline,
