@@ -237,15 +237,13 @@ def test_a_script_that_ends_or_is_killed_in_a_window(watch: Watch, monitor: Moni
     told = ending.until("start")
     assert told["closed"] == "exit"
     found = ending.read(told)
-    found.replay()
     assert {f"[{1000 + number}]" for number in range(50)} <= {record.shape for record in found.records}
 
-    def beginning(event: Event) -> bool:
+    def has_all(event: Event) -> bool:
         of_killed = event["type"] == "window" and event["pid"] == killed.pid
-        return of_killed and len(killed.read(event).records) >= len(found.records)
+        return of_killed and killed.read(event).replay() == found.replay()
 
-    told = monitor.wait_for(beginning)
+    told = monitor.wait_for(has_all)
     killed.process.kill()
     outcome(killed.process)
     assert not told["last"] and told["closed"] is None
-    assert killed.read(told).replay() == found.replay()

@@ -80,15 +80,16 @@ class EarlyRecording:
     TensorFlow's functions are called with Python's lock held, so that no thread of Python's forks meanwhile.
 
     Raises:
-        OSError, AttributeError, ValueError: this TensorFlow has no such functions.
+        AttributeError: this TensorFlow has no such functions.
     """
 
     def __init__(self, folder: str) -> None:
         """Begin, unless the script is profiling. *folder* is that of the ``tensorflow`` package that runs here."""
         library = ctypes.PyDLL(f"{folder}/{_LIBRARY}", mode=RTLD_NOLOAD | RTLD_LAZY)
+        is_profiled, begin = getattr(library, _IS_PROFILED), getattr(library, _BEGIN)
         self._level = ctypes.c_int.in_dll(library, _LEVEL)
         self._until = monotonic() + _EARLY_S
-        self._is_on = not getattr(library, _IS_PROFILED)() & 1 and getattr(library, _BEGIN)(_ALLOCATORS) & 1
+        self._is_on = not is_profiled() & 1 and begin(_ALLOCATORS) & 1
 
     def is_over(self, allocations: int) -> bool:
         """Return whether it has lasted too long, as the script has made so many *allocations*."""

@@ -5,6 +5,7 @@ The script's own profilers have priority: no window is open while one of them is
 profiler may start unnoticed.
 """
 
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Optional
 
@@ -155,8 +156,9 @@ class Windows:
             self._early.forbid()
         if native is None:
             if self.expected and not self._profilers and self.wanted and self._pools(devices):
-                self.expected = False  # it is tried once, also where this TensorFlow lacks the functions
-                self._early = EarlyRecording(tensorflow_folder())
+                self.expected = False
+                with suppress(AttributeError):  # TensorFlow has these functions since 2.18
+                    self._early = EarlyRecording(tensorflow_folder())
             if ASKED in self._wishes:
                 self._wishes.clear()
                 self._say_missing(ASKED, "no_probe", self._pools(devices))
