@@ -139,6 +139,7 @@ rows = st.tuples(
     st.integers(-2, 2),
 )
 calls = st.tuples(st.integers(ZERO_NS, ZERO_NS + 50), st.integers(-2, 2), st.integers(0, 3))
+python = st.tuples(*[st.integers(ZERO_NS, ZERO_NS + 50)] * 2, st.integers(0, 3), st.integers(0, 2))
 
 
 @damaging
@@ -147,6 +148,7 @@ calls = st.tuples(st.integers(ZERO_NS, ZERO_NS + 50), st.integers(-2, 2), st.int
     st.lists(st.binary(max_size=8), min_size=2, max_size=2),
     st.integers(0, 60),
     st.lists(calls, max_size=6),
+    st.lists(python, max_size=6),
 )
 def test_made_up_records_add_up_too(
     tmp_path: Path,
@@ -154,11 +156,13 @@ def test_made_up_records_add_up_too(
     texts: list[bytes],
     begin: int,
     called: list[tuple[int, int, int]],
+    ran: list[tuple[int, ...]],
 ) -> None:
     parts = [header(), POOL, section(3, 2, b"".join(struct.pack("<I", len(text)) + text for text in texts))]
     parts.append(section(4, len(made_up), b"".join(struct.pack(ROWS, *row) for row in made_up)))
     parts.append(section(5, 1, struct.pack("<qq", ZERO_NS + begin, ZERO_NS + begin + 20)))
     parts.append(section(7, len(called), b"".join(struct.pack("<qqII", *call, 0) for call in called)))
+    parts.append(section(8, len(ran), b"".join(struct.pack("<qqII", *run) for run in ran)))
     adds_up(tmp_path, b"".join(parts))
 
 

@@ -1,12 +1,13 @@
 """The events of a window of allocations add up to the byte, whatever is missing from the window."""
 
 import random
+import struct
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.engine.window_files import ZERO_NS, Allocator, told, training_step
+from tests.engine.window_files import ZERO_NS, Allocator, section, told, training_step
 from tests.engine.windows_read import Unpacked, holders, large, made
 from tfmemtop.engine.sources.window_events import Known
 from tfmemtop.events import (
@@ -189,6 +190,19 @@ def replayed(parts: list[Trace]) -> list[int]:
                 in_use += sizes[-1]
             figures.append(in_use)
     return figures
+
+
+def test_what_python_returned_has_the_name_of_the_operation_that_called_it(tmp_path: Path) -> None:
+    allocator = Allocator()
+    window = allocator.window()
+    allocator.allocate(300, "PyFunc", thread=3)
+    began = allocator.now_ns + 1
+    for thread in (3, 4):
+        allocator.allocate(4096, thread=thread)
+    allocator.allocate(4096, thread=3)
+    data = window.file() + section(8, 1, struct.pack("<qqII", began, allocator.now_ns - 1, 3, 1))
+    found = holders(tmp_path, data)
+    assert [found.name(span) for span in found.spans] == ["PyFunc", "PyFunc", None, None]
 
 
 def test_a_trace_says_which_thread_waits_for_which_allocations(tmp_path: Path) -> None:

@@ -290,7 +290,11 @@ class Window {
       calls_.Session(thread, call.begin, Number(Field(name, "#id=")));
       steps_.Called("SessionRun", call);
     } else if (const size_t colon = name.rfind(':'); colon != name.npos && colon + 1 < name.size()) {
-      steps_.Executed(name.substr(colon + 1), event.start_time);
+      const std::string_view type = name.substr(colon + 1);
+      steps_.Executed(type, event.start_time);
+      if (type.find("PyFunc") != type.npos && ran_python_++ < kMostPython) {
+        python_.push_back({event.start_time, event.end_time, thread, strings_.Id(name.substr(0, colon))});
+      }
     }
   }
 
@@ -355,6 +359,8 @@ class Window {
     strings_.Flush(content_);
     if (!settled_.empty()) Append(content_, kRecords, settled_);
     settled_.clear();
+    if (!python_.empty()) Append(content_, kPython, python_);
+    python_.clear();
     if (lost_ > 0) Append(content_, kLost, lost_, nullptr, 0);
     told_.lost += lost_;
     lost_ = 0;
@@ -386,7 +392,7 @@ class Window {
   }
 
   static constexpr size_t kFlush = 1 << 14;  // records
-  static constexpr size_t kMostSteps = 1 << 16;  // in a file, as engine/sources/window_file.py expects
+  static constexpr size_t kMostSteps = 1 << 16, kMostPython = 1 << 16;  // as engine/sources/window_file.py expects
   static constexpr int64_t kRising = 10;  // while more and more is in use, a window may last so many times as long
   static constexpr int64_t kFlushAfter_ns = 1000000000;
 
@@ -403,6 +409,8 @@ class Window {
   std::vector<RecordRow> waiting_, settled_;
   std::string content_;
   int64_t began_ = 0, risen_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0, cpu_began_ns_ = -1;
+  size_t ran_python_ = 0;
+  std::vector<PythonRow> python_;
   double cost_ns_ = 0;
 };
 

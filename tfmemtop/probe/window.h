@@ -77,9 +77,15 @@ struct StepRow {
   int64_t begin_ns, end_ns;
 };
 
+// A thread runs an operation that calls Python. What that returns is allocated without the operation's name.
+struct PythonRow {
+  int64_t begin_ns, end_ns;
+  uint32_t thread, operation;
+};
+
 static_assert(sizeof(Header) == 64 && sizeof(ChunkRow) == 32 && sizeof(RecordRow) == 64 && sizeof(PoolRow) == 32);
 
-enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost, kCalls };
+enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost, kCalls, kPython };
 
 // Why a window ended; agent/native_windows.py has the same numbers.
 enum Closed : int64_t { kOpen, kByStep, kByTime, kByEvents, kByProfiler, kByExit, kByDisk, kByMemory };

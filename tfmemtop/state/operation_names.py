@@ -62,7 +62,7 @@ _LOSS = re.compile(
 )
 _INPUT = re.compile(
     r"(Anonymous)?(MultiDevice)?Iterator|MakeIterator|Optional(From|Get)Value|\w*Dataset|prefetch_|_Arg|_Recv|"
-    r"SameWorkerRecvDone|_EagerConst"
+    r"SameWorkerRecvDone|_EagerConst|(Eager)?PyFunc"
 )
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
 _NUMBER = re.compile(r"(.+)_\d+")

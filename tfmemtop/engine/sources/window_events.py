@@ -11,7 +11,7 @@ from operator import itemgetter
 from tfmemtop.engine.sources.holders_event import WindowPart, holders_of
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, before_records, replay
 from tfmemtop.engine.sources.trace_events import trace_of
-from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, Record, WindowFile
+from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, PythonRun, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, ScriptPhase, Trace, Window
 from tfmemtop.events.allocations import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
@@ -130,9 +130,16 @@ class _Namer:
         self._strings = file.strings
         self._window = window
         self._found: dict[tuple[int, ...], Alike] = {}
+        self._python: dict[int, list[PythonRun]] = defaultdict(list)
+        for run in sorted(file.python):
+            self._python[run.thread].append(run)
 
     def __call__(self, record: Record) -> Alike:
-        _, _, requested, size, _, _, operation, shape, _, region, dtype, _ = record
+        at_ns, _, requested, size, _, thread, operation, shape, _, region, dtype, _ = record
+        if not operation and thread in self._python:
+            runs = self._python[thread]
+            run = runs[bisect_left(runs, (at_ns,)) - 1]  # before the first one, it is the last
+            operation = run.operation if run.begin_ns <= at_ns <= run.end_ns else 0
         key = operation, shape, dtype, region, requested, size
         found = self._found.get(key)
         if found is None:

@@ -33,6 +33,7 @@ _HEADER, _SECTION = struct.Struct("<8sIIIIqq24x"), struct.Struct("<IIQ")
 _MAGIC = b"TFMWIN2\0"
 _POOL, _CHUNK = struct.Struct("<qqq8x"), struct.Struct("<QqqH6x")
 _RECORD, _STEP, _CALL = struct.Struct("<qQqqqIIIHBBq"), struct.Struct("<qq"), struct.Struct("<qqI4x")
+_PYTHON = struct.Struct("<qqII")
 
 
 class PoolStart(NamedTuple):
@@ -49,6 +50,15 @@ class CallStart(NamedTuple):
     at_ns: int
     run: int
     thread: int
+
+
+class PythonRun(NamedTuple):
+    """A thread runs an operation that calls Python, by CLOCK_REALTIME; ``operation`` is a place in the strings."""
+
+    begin_ns: int
+    end_ns: int
+    thread: int
+    operation: int
 
 
 class ChunkInUse(NamedTuple):
@@ -89,6 +99,7 @@ class WindowFile(msgspec.Struct):
         default_factory=list
     )  # beginning and end of calls of the step's function
     calls: list[CallStart] = msgspec.field(default_factory=list)
+    python: list[PythonRun] = msgspec.field(default_factory=list)
     lost: int = 0
 
     def monotonic(self, realtime_ns: int) -> float:
@@ -146,7 +157,9 @@ def _parsed(data: memoryview) -> WindowFile:
                 found.lost += count
             case 7:
                 found.calls = [*starmap(CallStart, _each(_CALL, payload, count, _CALLS))]
-    _check_whole(found, pools, named)
+            case 8:
+                found.python += starmap(PythonRun, _each(_PYTHON, payload, count, _CALLS - len(found.python)))
+    _check_whole(found, pools, max([named, *(run.operation for run in found.python)]))
     return found
 
 
@@ -217,6 +230,7 @@ def _check_whole(found: WindowFile, pools: int, named: int) -> None:
         *(start.at_ns for start in found.pools),
         *chain.from_iterable(found.steps),
         *(call.at_ns for call in found.calls),
+        *chain.from_iterable((run.begin_ns, run.end_ns) for run in found.python),
     ]
     if any(abs(at_ns - found.realtime_ns) >= _AWAY_NS for at_ns in times):
         raise Damaged(Damage.OUT_OF_BOUNDS)
