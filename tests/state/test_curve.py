@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tfmemtop import events
-from tfmemtop.state.history import BOUNDARIES, CELLS, Curve
+from tfmemtop.state.history import CELLS, Curve
 from tfmemtop.state.model import RUNS_KEPT
 
 READINGS = st.lists(st.tuples(st.floats(0, 3e5), st.integers(0, 2**40)), min_size=1, max_size=60)
@@ -31,7 +31,7 @@ def test_a_run_of_days_takes_no_more_room_than_one_of_minutes() -> None:
     curve = Curve()
     for second in range(0, 300_000, 7):
         curve.add(float(second), (second, second, second))
-    assert len(pickle.dumps(curve)) < CELLS * (BOUNDARIES * 8 + 32)
+    assert len(pickle.dumps(curve)) < CELLS * (3 * 8 + 32)
     columns = curve.columns(300_000 / 200, 200, 1)
     assert None not in columns
     assert columns == sorted(columns, key=lambda size: size or 0)

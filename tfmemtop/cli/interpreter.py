@@ -18,10 +18,6 @@ from tfmemtop.engine.process.launch import path_with_hook
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:-dbg|t|d)?")
 _KEPT = "IESsP"  # Python's options that change which modules it finds at its start
 _PYTHONS_OPTIONS = "bBdEhiIOPqRsStuvVx?c:m:W:X:"  # a colon follows those with a value
-_UV_WITH_VALUE = (
-    *("-p", "--python", "--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group"),
-    *("--no-group", "--env-file", "--directory", "--project", "--package", "--index", "--index-url", "-C"),
-)
 _DEEPEST = 8  # how many interpreters may follow one another: a script may be the interpreter of another script
 _FIRST_LINE = 4096  # bytes
 _ANSWERS_S = 10.0
@@ -98,8 +94,8 @@ class Interpreter:
 def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, depth: int = 0) -> Start | Unclear:
     """Return the Python that *command* starts, or the reason why it cannot be found.
 
-    *command* is resolved as a shell and the kernel do it: ``PATH``, then ``#!`` lines; also ``env`` and ``uv run``.
-    *depth* counts the interpreters up to here.
+    *command* is resolved as a shell and the kernel do it: ``PATH``, then ``#!`` lines; also ``env`` and
+    ``uv run FILE.py``. *depth* counts the interpreters up to here.
     """
     name = command[0]
     path = shutil.which(name, path=environment.get("PATH", os.defpath)) if "/" not in name else str(cwd / name)
@@ -115,8 +111,9 @@ def resolve(command: Sequence[str], environment: Mapping[str, str], cwd: Path, d
         return Unclear(f"{name}: its #! lines form a loop")
     if base == "env":
         return _of_env(rest, environment, cwd, depth)
-    if base == "uv" and rest[:1] == ["run"]:
-        return _of_uv(path, rest[1:], environment)
+    if base == "uv" and rest[:1] == ["run"] and rest[1:] and rest[1].endswith(".py"):
+        # --no-sync uses the environment as it is: a check must not install anything.
+        return Start((path, "run", "--no-sync", "python"), environment)
     line = _first_line(Path(path))
     if line is None:
         return Unclear(f"{name} is not a Python, {_HOOK_UNKNOWN}")
@@ -194,24 +191,6 @@ def _of_env(rest: list[str], environment: Mapping[str, str], cwd: Path, depth: i
         name, _, value = rest.pop(0).partition("=")
         changed[name] = value
     return resolve(rest, changed, cwd, depth + 1) if rest else Unclear("env starts nothing that is known")
-
-
-def _of_uv(path: str, rest: list[str], environment: Mapping[str, str]) -> Start | Unclear:
-    options: list[str] = []
-    while rest and rest[0].startswith("-"):
-        word = rest.pop(0)
-        if word in ("-m", "--module", "-s", "--script", "--gui-script"):
-            rest = rest or ["-"]
-            return Start((path, "run", "--no-sync", *options, "python"), environment)
-        options.append(word)
-        if word in _UV_WITH_VALUE and rest:
-            options.append(rest.pop(0))
-    if rest and (rest[0].endswith(".py") or _PYTHON.fullmatch(Path(rest[0]).name)):
-        python = "python" if rest[0].endswith(".py") else rest[0]
-        flags = [] if rest[0].endswith(".py") else _flags(rest[1:])
-        # --no-sync uses the environment as it is: a check must not install anything.
-        return Start((path, "run", "--no-sync", *options, python, *flags), environment)
-    return Unclear(f"uv run {' '.join(rest[:1])} is not a Python, {_HOOK_UNKNOWN}")
 
 
 def _first_line(path: Path) -> str | None:

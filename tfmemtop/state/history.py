@@ -175,8 +175,6 @@ def _sample(cells: Sequence[int], slot: int, layers: int) -> Sample | None:
 
 CELLS = 1024  # of a curve
 FIRST_WIDTH_S = 0.125  # a power of two, as a series needs it
-BOUNDARIES = 3
-"""The number of values in a sample: in use, pool, process total; in bytes, rising."""
 
 
 def _highest(a: Sample, b: Sample) -> Sample:
