@@ -269,7 +269,7 @@ def test_variables_that_python_has_dropped() -> None:
     line = events.OperationLine("Fill", "/a/train.py", 9, "model.fit(x)")
     value = replace(part("adam/Assign", 200 * MIB, 5, Kind.OPTIMIZER), layer="up", python_name="adam/m", line=line)
     like = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older, value)
-    assert like is not None and "such as those of `up`, made at train.py:9" in like.text
+    assert like is not None and "of deleted models, made at train.py:9" in like.text
     assert any("made by model.fit(x)" in each for each in like.evidence)
     # What a window has of the time before it bounds what TensorFlow can still hold.
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None

@@ -319,18 +319,18 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     held = scene.stock.in_use - scene.stock.rest
     if not scene.matters(size) or (size < held and not scene.need.failed):
         return None  # the model that is at work needs more than is kept of those before
-    like, made, most = "", "", scene.stock.left_over
+    made, most = "", scene.stock.left_over
     variables = counted(scene.stock.gone[0], "variable")
     keeps = f"TensorFlow keeps {variables} {'of deleted models' if most and most.layer else 'that Python has deleted'}"
     if most is not None:
-        like = f", such as {f'those of {quoted(most.layer)}' if most.layer else quoted(most.python_name)}"
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
     whole = f": ~{scene.sized(size)}."
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
-    texts = f"{like}{line}{rest}", f"{line}{rest}", f"{like}{line}{whole}", f"{like}{whole}", whole
+    freed = " Only the process's end frees it."
+    texts = f"{line}{rest}{freed}", f"{line}{whole}{freed}", f"{whole}{freed}", whole
     return Cause(
         Key.RUNTIME_KEEPS,
         fitting(*(keeps + text for text in texts), room=scene.room),
