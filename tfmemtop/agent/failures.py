@@ -12,14 +12,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _ALLOCATION = (
-    "oom when allocating",
-    "out of memory",
-    "failed to allocate",
+    *("oom when allocating", "out of memory", "failed to allocate"),
     "dst tensor is not initialized",  # no room on the device for a copy from the host
     "status_alloc_failed",  # of cuDNN, cuBLAS, cuSOLVER and cuFFT
     "no blas for stream",  # cuBLAS and cuDNN find no memory on the card for themselves
-    "dnn library initialization failed",
-    "status_not_initialized",
+    *("dnn library initialization failed", "status_not_initialized"),
 )
 """Words in the message of a failed allocation. The class of the error does not tell: RESOURCE_EXHAUSTED is raised for
 full queues and quotas too, and some failed allocations are an InternalError or an UnknownError."""
