@@ -77,6 +77,36 @@ wait()
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
 
 
+KEYS = """
+import sys
+import tensorflow as tf
+
+class Job:
+    def __init__(self, size):
+        self.result = tf.zeros([size, 60])
+
+def stepper():
+    image = tf.Variable(tf.zeros([20, 20]))
+    return tf.function(lambda: image.assign_add(image))
+
+jobs = {Job(size): size for size in range(50, 55)}
+waiting = {Job(size) for size in range(70, 74)}
+steps = {name: stepper() for name in ("sky", "sea", "sun")}
+assert len([step() for step in steps.values()]) == 3
+print("up", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_the_keys_of_a_dict_a_set_and_compiled_functions_keep(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
+    process = started(monitor, forks, script(KEYS))
+    found = {holder: [count, items] for holder, count, _, _, _, _, _, items in ask(monitor, process)["alike"]}
+    assert (found["jobs[*].result"], found["waiting[*].result"], found["steps[*]"]) == ([5, 5], [4, 4], [3, 3])
+    assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")
+
+
 CACHED = """
 import functools, sys
 import tensorflow as tf

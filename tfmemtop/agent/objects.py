@@ -270,6 +270,8 @@ MAPPING = Container(_DICT.__len__, _DICT.values, _DICT.keys)
 CLASS = Container(_MAPPING.__len__, _MAPPING.values, _MAPPING.keys)
 LIST = Container(list.__len__, list.__iter__, None, list.__getitem__)
 TUPLE = Container(tuple.__len__, tuple.__iter__, None, tuple.__getitem__)
+SET, KEYS = Container(set.__len__, set.__iter__), Container(_DICT.__len__, _DICT.keys)
+"""The keys are read where some are objects: ``{executor.submit(load, path): path for path in paths}``."""
 LOCALS: Optional[Container] = None
 """The local variables of a function that runs. They are read from Python 3.13 on. Before, ``frame.f_locals`` left a
 copy behind, which kept the values alive while the function ran, and which a tracer wrote back into the function."""

@@ -19,7 +19,7 @@ from . import real_threads
 from .arrays import Arrays
 from .collector import MUCH, ROOM, Collector, NoRoom
 from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
-from .objects import GONE, HEARD, LOCALS, RAISED, TUPLE, WAITING, Flat, Step, Values, flat, identity, text_of
+from .objects import GONE, HEARD, KEYS, LOCALS, RAISED, TUPLE, WAITING, Flat, Step, Values, flat, identity, text_of
 from .paths import Found, container_of, write
 from .views import (
     ATTRIBUTES,
@@ -159,10 +159,8 @@ class Search:
                 return look(*arguments)
             except NoRoom:
                 continue
-            except HEARD:
-                self.heard = True
-                break
-            except GONE:
+            except (HEARD, *GONE) as error:
+                self.heard |= isinstance(error, HEARD)
                 break
         return None
 
@@ -173,8 +171,7 @@ class Search:
 
     def _look_into_threads(self) -> None:
         others = [each for each in Step(self._collector).threads() if each != real_threads.get_ident()]
-        others.sort(key=lambda each: each != real_threads.main)
-        for thread in others[:_THREADS]:
+        for thread in sorted(others, key=lambda each: each != real_threads.main)[:_THREADS]:
             self._look_into_frames(thread, FRAME_LOCALS)
 
     def _look_into_frames(self, thread: int, view: View) -> None:
@@ -228,6 +225,8 @@ class Search:
             return
         if number > _AT_FIRST:
             read = self._held(node, view).values(container, number)
+        if ... in read.keys and not view.attribute:
+            self._attempt(self._look_into, node, View("", KEYS), late)
         kinds = dict(zip(map(identity, read.kinds), read.kinds))
         many = number >= _MANY and len(kinds) == 1 and container.keys is None and not late
         if many and self._attempt(self._look_into_each, node, view, read.kinds[0], number):
@@ -328,6 +327,7 @@ class Search:
             return
         inherits = kind in _CODE or self._classes.is_container(kind)
         library = self._nodes.marks[parent] & LIBRARY if inherits else self._classes.is_librarys(module_of(kind))
+        library = library and text != "._python_function"  # what a tf.function was made of
         method = kind is FUNCTION and issubclass(self._nodes.kinds[parent], type)
         late = library or method or len(self._waiting[_SOON]) >= _SOME
         passed = library and parent in self._nodes.threads and self._nodes.marks[parent] & LIBRARY

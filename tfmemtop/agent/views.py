@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, NamedTuple, Optional
 
-from .objects import CLASS, LEFT_LOCALS, LIST, LOCALS, MAPPING, TUPLE, Container, identity
+from .objects import CLASS, LEFT_LOCALS, LIST, LOCALS, MAPPING, SET, TUPLE, Container, identity
 
 _MODULE: Any = type(sys)
 FUNCTION: Any = type(lambda: None)
@@ -64,7 +64,7 @@ _ITERATED = {
 }
 if sys.version_info >= (3, 11):
     _ITERATED.add(("builtins", "frame"))  # in earlier ones, a frame holds its caller and all global variables too
-_ITEMS = (dict, View("", MAPPING)), (list, View("", LIST)), (tuple, View("", TUPLE))
+_ITEMS = (dict, View("", MAPPING)), (list, View("", LIST)), (tuple, View("", TUPLE)), (set, View("", SET))
 
 
 class Classes:
