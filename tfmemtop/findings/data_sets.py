@@ -54,7 +54,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         once = most.count == count and "while" not in most.operation
         if failure and once and failed_node(failure.error.message) == most.operation:
             what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
-    whole = f": ~{scene.sized(size)}."
+    whole = f": {scene.sized(size, '~')}."
     return Cause(
         Key.DATASET_BUFFER,
         fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),

@@ -326,7 +326,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
     line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
-    whole = f": ~{scene.sized(size)}."
+    whole = f": {scene.sized(size, '~')}."
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
     freed = " Only the process's end frees it."

@@ -82,10 +82,14 @@ class Scene(msgspec.Struct, frozen=True):
         """Where the script waited for room, and where it ended with an error."""
         return self.hooked.waiting, self.hooked.error
 
-    def sized(self, size: int) -> str:
-        """Return *size* bytes as a part of the memory in use: ``200.0 MiB of the 501.9 MiB in use``."""
+    def sized(self, size: int, about: str = "") -> str:
+        """Return *size* bytes, or *about* so many, as a part of what is in use: ``~0.2 GiB of the 0.9 GiB in use``."""
         part, whole = format_bytes(size), format_bytes(self.stock.in_use)
-        return f"all {whole} in use" if part == whole else f"{part} of the {whole} in use"
+        return (
+            f"{'nearly ' if about else ''}all {whole} in use"
+            if part == whole
+            else f"{about}{part} of the {whole} in use"
+        )
 
     @property
     def each(self) -> str:
