@@ -51,6 +51,7 @@ class Pace(msgspec.Struct, frozen=True):
     effective: int | None
     unit: str
     a_second: float
+    newest: bool = False
 
 
 class Predicted(msgspec.Struct, frozen=True):
@@ -141,7 +142,8 @@ class Predicted(msgspec.Struct, frozen=True):
         alike = (
             pace
             for pace in reversed(self.paces)
-            if pace.growth is row.growth and row.limit in (pace.limit, pace.effective)
+            if (pace.newest and row is self.replayed.present)
+            or (pace.growth is row.growth and row.limit in (pace.limit, pace.effective))
         )
         return next(alike, None) if row.collects is self.collects else None
 
@@ -200,7 +202,7 @@ def _view(state: State, pid: int, hooked: Hooked, replayed: Replayed) -> Predict
         measured_beside=measured,
         gpu=index,
         failed=_failed(state, pid, hooked, replayed.device),
-        paces=tuple(_paces(state, replayed.device)),
+        paces=tuple(_paces(state, replayed.device)) if of_run(state, pid) else (),
     )
 
 
@@ -210,7 +212,7 @@ def _paces(state: State, device: str) -> Iterator[Pace]:
         if effective is not None and effective.growth is not None and told.steps_per_s is not None:
             chosen = run.settings.memory_limit is not None or run.settings.cpu_pool is not None
             limit = effective.limit if chosen else None
-            yield Pace(run.run, effective.growth, limit, effective.limit, told.unit, told.steps_per_s)
+            yield Pace(run.run, effective.growth, limit, effective.limit, told.unit, told.steps_per_s, run is state.run)
 
 
 def _failed(state: State, pid: int, hooked: Hooked, device: str) -> Later:
