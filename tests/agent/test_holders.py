@@ -60,6 +60,7 @@ search, net = Search(), Net()
 search.done += [(0.5, made()) for _ in range(5)]
 model = made()
 by_user = {"ada": Net(), "eve": Net()}
+tried = {"deep": {rate: Net() for rate in (1, 2)}, "wide": {rate: Net() for rate in (1, 2, 3)}}
 pieces = [tf.Variable(tf.zeros([30, 30])) for _ in range(4)]
 single = tf.Variable(tf.zeros([70, 70]))
 wait()
@@ -72,6 +73,7 @@ wait()
     assert found["variables", "model"] == [4, WEIGHTS, 0]
     assert found["variables", "net"] == [3, 4 * 100 * 303, 0]
     assert found["variables", "by_user[*]"] == [6, 2 * 4 * 100 * 303, 2]
+    assert found["variables", "tried[*][*]"] == [15, 5 * 4 * 100 * 303, 5]
     assert found["variables", "pieces"] == [4, 4 * 4 * 900, 4]
     assert found["variables", "single"] == [1, 4 * 4900, 0]
     assert outcome(process, "\n").code == 0 and not monitor.of("hook_error")

@@ -291,6 +291,14 @@ CASES = (
         holder="errors", remedy="concat|host|numpy", never="fragmented",
     ),
     Case(
+        "latents_logged", "latents_logged.py tensors", "--cpu-pool 96M", "tensors_kept", "latents_logged.py arrays",
+        holder=r"log\.", remedy=NUMPY, never="Who holds it",
+    ),
+    Case(
+        "large_tables", "large_tables.py adam", "--cpu-pool 480M", "limit_too_small", "large_tables.py sgd",
+        remedy="smaller model|SGD", never="IndexedSlices|tape|smaller batch",
+    ),
+    Case(
         "cycle_in_main", "cycle_in_main.py cycle", "--cpu-pool 400M", "tensors_kept", "cycle_in_main.py again",
         holder="endless",
     ),

@@ -255,14 +255,17 @@ def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
 
 
 def test_labels_in_one_hot_form_may_be_integers() -> None:
-    def advice(operation: str) -> list[Remedy]:
+    def advice(operation: str, node: str = "dense/Relu") -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
         labels = w.Window(number=1)
         labels.allocate(GIB - 2 * MIB, operation, shape=[1 << 13, 1 << 15], dtype="float32")
-        return actions(told(full, labels.done(t=20.0), error(operation="__inference_f_7")).cause)
+        asked = error(operation="__inference_f_7")
+        asked = replace(asked, message=f"{asked.message} [[{{{{node {node}}}}}]]")
+        return actions(told(full, labels.done(t=20.0), asked).cause)
 
     assert advice("one_hot")[0] is Action.KEEP_INTEGERS and Action.REDUCE_BATCH in advice("model/one_hot_1")
     assert Action.KEEP_INTEGERS not in advice("dense/Relu")
+    assert advice("dense/Relu", node="f/crossed/one_hot")[0] is Action.KEEP_INTEGERS, "it was being made"
 
 
 def test_numbers_of_double_precision_may_be_single() -> None:

@@ -26,8 +26,8 @@ class Found(NamedTuple):
     ``users["ada"].past[3]`` one of ``users[*].past`` if there are many users. Of tensors
     ``groups`` has only those that are one of many. Variables belong to the object of TensorFlow's or Keras's that the
     script holds: those of ``models[3]``, a model with its optimizer, are all of ``models[*]``. ``items`` has a number
-    for the item of the outermost container on a path. ``shapes`` has texts such as ``[2, 3]``, of tensors only.
-    ``arrays`` are large arrays of NumPy's as they are sent.
+    for the item of the outermost container on a path; of a model's variable, for that of the innermost one.
+    ``shapes`` has texts such as ``[2, 3]``, of tensors only. ``arrays`` are large arrays of NumPy's as they are sent.
     """
 
     paths: "dict[int, str]"
@@ -115,13 +115,13 @@ def write(found: Found, nodes: Nodes, ends: "dict[int, int]", owner: type) -> No
             del line[-1]  # of Keras's variable
         found.paths[item] = "".join(nodes.texts[each] for each in line)
         if not groups.is_owner(node):
-            group = groups.of_tensor(line)
+            group, owned = groups.of_tensor(line), False
         else:
             whole = len(line)
             del line[next((at for at in range(whole) if groups.is_owner(line[at])), whole) + 1 :]
-            group = groups.of_variable(line, len(line) < whole)
+            group, owned = groups.of_variable(line, len(line) < whole), len(line) < whole
         if group:
             found.groups[item] = group
-        outer = next((each for each in line if nodes.marks[each] & ITEM), None)
-        if outer is not None:
-            found.items[item] = groups.place(outer)
+        among = next((each for each in line[:: -1 if owned else 1] if nodes.marks[each] & ITEM), None)
+        if among is not None:
+            found.items[item] = groups.place(among)

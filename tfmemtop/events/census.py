@@ -32,7 +32,8 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
     There are ``count`` of them, of ``bytes`` bytes together. ``holder`` is the holder's path in Python
     (``trainer.history``, ``rows[*].loss``). It is empty for those of no such holder: they are grouped by shape.
     ``shape`` is ``None`` if they have different shapes. ``kind`` is that of :class:`Variable`. ``items`` is how many
-    items of the outermost list or dict on the path hold them: 14 of ``models[*]``; 0 where the path has none.
+    items of the outermost list or dict on the path hold them, for models of the innermost: 14 of ``models[*]``; 0 where
+    the path has none.
     ``packed`` has the addresses of buffers of tensors, 8 bytes each, the largest tensors first.
     """
 

@@ -178,7 +178,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
             what = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
         of_kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
         cause = replace(cause, mostly=_with_use(cause, stock, a, what, of_kinds))
-    if any(named(part.operation).base.lower() in _ONE_HOT for part in large):
+    if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
@@ -190,7 +190,7 @@ def _with_use(
 ) -> tuple[str, ...]:
     """Return texts for *cause* with the largest of what is in use, the best first.
 
-    Each of *told_by* tells it: name, layer and shape; bytes. What is a small part of it is not told.
+    Each of *told_by* tells it: name, layer and shape; bytes. Only the last may tell less than half of it.
     """
     total = format_bytes(stock.in_use)
     unit = total[total.rindex(" ") :]
@@ -198,11 +198,14 @@ def _with_use(
     rest = f"{limit_text(a)}." if beyond else cause.text
     told = f"; {rest}" if beyond else f". {rest}"
     texts = []
-    for what in (ones[:number] for ones in told_by for number in range(len(ones), 0, -1)):
-        if sum(size for _, size in what) < _MOSTLY * stock.in_use:
+    numbers = [(ones, number) for ones in told_by for number in range(len(ones), 0, -1)]
+    for ones, number in numbers:
+        if ones is not told_by[-1] and sum(size for _, size in ones[:number]) * 2 < stock.in_use:
             continue
         for parts in (3, 2, 1):
-            each = (f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in what)
+            each = (
+                f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in ones[:number]
+            )
             texts.append(f"In use: {', '.join(each)} of {total}{told}")
     return (*texts, cause.text, capital(rest))
 

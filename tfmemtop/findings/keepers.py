@@ -282,9 +282,9 @@ def _variables_kept(
     scene: Scene, text: str, holder: str, size: int, number: int, remedies: tuple[Remedy, ...]
 ) -> Cause:
     whole, root = f"{text}{scene.sized(size)}", holder.partition("[*]")[0]
-    beside = (one for one in scene.stock.kept if one.variables and holder != one.holder and "[*]" in one.holder)
+    beside = (one for one in scene.stock.kept if one.variables and holder != one.holder and one.items > 1)
     more = next((one for one in beside if one.holder.partition("[*]")[0] == root), None)
-    kind = "" if more is None else "optimizers " if more.optimizer else "models " if more.model else ""
+    kind = "" if more is None else "models " if more.model else "optimizers " if more.optimizer else ""
     also = f"; {holder_name(more.holder)} keeps {kind}{format_bytes(more.bytes)}" if more else ""
     return Cause(
         Key.VARIABLES_KEPT,
