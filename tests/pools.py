@@ -134,13 +134,7 @@ def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[eve
     """Return the events of a training on a GPU whose pool is cut like *cuts*."""
     newest = memory_map(t, cuts, **changes)  # type: ignore[arg-type]
     return [
-        s.session(),
-        s.run(),
-        s.device(),
-        s.process(0.3, 100),
-        s.alive(1.0, 100),
-        s.hook(1.1, 100),
-        s.effective(1.2, 100),
+        *s.initialised(),
         events.Probe(t=1.3, pid=100, state=events.ProbeState.LOADED),
         s.requested(1.15, events.Call.SET_MEMORY_GROWTH, ["GPU:0"], growth=True),
         *growths(cuts),

@@ -128,6 +128,12 @@ def effective(
     return events.Effective(t=t, pid=pid, device=name, physical=0, uuid=uuid, growth=True, limit=limit, allocator="bfc")
 
 
+def initialised() -> list[events.Event]:
+    """Return the events of a run whose process 100 has made its devices on a GPU."""
+    made = [process(0.3, 100), alive(1.0, 100), hook(1.1, 100), effective(1.2, 100)]
+    return [session(), run(), device(), *made]
+
+
 def allocator(
     t: float, pid: int, in_use: int, peak: int | None = None, pool: int | None = None, name: str = "GPU:0"
 ) -> events.Allocator:

@@ -46,17 +46,8 @@ def effective(
     allocator: str = "bfc",
     uuid: str = "GPU-0",
 ) -> events.Effective:
-    physical = int(name[-1])
-    return events.Effective(
-        t=t,
-        pid=pid,
-        device=name,
-        physical=physical,
-        uuid=uuid,
-        growth=growth,
-        limit=limit,
-        allocator=allocator,
-    )
+    made = s.effective(t, pid, name, uuid, limit)
+    return msgspec.structs.replace(made, physical=int(name[-1]), growth=growth, allocator=allocator)
 
 
 def limited(growth: bool | None, limit: int, t: float = 2.0, name: str = "GPU:0") -> list[events.Event]:

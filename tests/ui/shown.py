@@ -18,13 +18,7 @@ GIB = 2**30
 
 def training() -> list[events.Event]:
     return [
-        s.session(),
-        s.run(),
-        s.device(),
-        s.process(0.3, 100),
-        s.alive(1.0, 100),
-        s.hook(1.1, 100),
-        s.effective(1.2, 100),
+        *s.initialised(),
         s.device_reading(2.0, {100: 2 * GIB}),
         s.allocator(2.1, 100, in_use=GIB // 8, peak=GIB),
         events.Output(t=2.2, run=1, text="hello from the script\r\n"),
