@@ -139,8 +139,7 @@ class Tensors:
 
     def global_arrays(self) -> "list[str]":
         """Return the large NumPy arrays that are global variables of the script, as they are sent."""
-        search = Search(set(), self._class, {}, self._owner, self._collector, 1.0, None, self._shape)
-        return search.arrays_of_globals()
+        return Search(set(), self._class, {}, self._owner, self._collector, 1.0, None, self._shape).arrays_of_globals()
 
     def _columns(self, until: float, address: Any) -> "Optional[list[list[Any]]]":
         """Return identity, device, whether packed, type and address of all tensors, each a column.

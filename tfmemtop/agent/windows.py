@@ -5,7 +5,6 @@ The script's own profilers have priority: no window is open while one of them is
 profiler may start unnoticed.
 """
 
-from contextlib import suppress
 from time import monotonic
 from typing import Any, Optional
 
@@ -157,8 +156,10 @@ class Windows:
         if native is None:
             if self.expected and not self._profilers and self.wanted and self._pools(devices):
                 self.expected = False
-                with suppress(AttributeError):  # TensorFlow has these functions since 2.18
+                try:
                     self._early = EarlyRecording(tensorflow_folder())
+                except AttributeError:
+                    pass  # TensorFlow has these functions since 2.18
             if ASKED in self._wishes:
                 self._wishes.clear()
                 self._say_missing(ASKED, "no_probe", self._pools(devices))
