@@ -12,6 +12,7 @@ from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, pa
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.growing import larger_each_time
 from tfmemtop.findings.outliers import outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request
@@ -67,6 +68,24 @@ def test_a_tensor_that_grows_by_copying() -> None:
     assert grown is not None and (grown.key, grown.holder) == (Key.GROWN_BY_COPYING, "history")
     assert grown.keeps_growing and actions(grown) == [Action.CONCAT_ON_HOST]
     assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
+
+
+def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_lets_grow() -> None:
+    def cause(rows: list[int], name: str = "bank.keys", share: int = 500) -> Cause | None:
+        steps = w.Window(number=1)
+        for each in rows:
+            steps.allocate(each * 4096, "ConcatV2", shape=[each, 1024], dtype="float32")
+        grown = replace(part("ConcatV2", share * MIB, shape=(9000, 1024)), python_name=name)
+        return larger_each_time(stock(look(), grown), hooked(steps.done(t=20.0)))
+
+    growing = cause([*range(1000, 9000, 1000), 9000])
+    assert growing is not None and (growing.key, growing.holder) == (Key.GROWN_BY_COPYING, "bank.keys")
+    assert "[1000,1024]" in growing.text and actions(growing) == [Action.CONCAT_ON_HOST]
+    nameless = cause([*range(1000, 9000, 1000), 9000], name="")
+    assert nameless is not None and actions(nameless) == [Action.BOUND_REQUEST]
+    assert cause([*range(1000, 9000, 1000), 9000], share=499) is None, "other memory is more"
+    assert cause([*range(2000, 8000, 1000), 9000]) is None, "so few may be layers"
+    assert cause([*range(1000, 9000, 1000), 2000, 9000]) is None, "batches of all lengths do not grow"
 
 
 def test_a_tensor_that_grows_in_a_loop_of_a_graph() -> None:

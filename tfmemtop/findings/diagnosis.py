@@ -7,6 +7,7 @@ fragmentation.
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.growing import larger_each_time
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
@@ -89,6 +90,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept
+    if (growing := larger_each_time(stock, hooked)) is not None:
+        return growing
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
