@@ -386,6 +386,15 @@ CASES = (
         "whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
         remedy="batch", never="before, it asked", compiled=True,
     ),
+    # Those of the eighth blind test that show a new kind.
+    Case(
+        "momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",
+        holder=r"contrast\.negatives", remedy="rows", never="smaller batches|larger pool",
+    ),
+    Case(
+        "futures_kept", "futures_kept.py kept", "--cpu-pool 300M", "tensors_kept", "futures_kept.py popped",
+        holder="jobs", remedy="bound", never="no path",
+    ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
