@@ -163,24 +163,21 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     if not known:
         return cause
     words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
-    kinds = ", ".join(f"{words.get(kind, kind.value)} {format_bytes(size)}" for kind, size in known[:3])
+    kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
-    names = ", ".join(f"{''.join(_named_part(part))} {format_bytes(part.bytes)}" for part in large[:_NAMED])
-    held = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]
-    if sum(one.bytes for one in held) < _MOSTLY * stock.in_use:
-        held = []
-    of_each = ", ".join(f"{holder_name(one.name)} {format_bytes(one.bytes)}" for one in held)
-    largest = f"Python holds {of_each}." if held else f"The largest results: {names}." if names else ""
-    evidence = (f"In use: {kinds}.", largest, tape)
+    parts = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
+    own = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]
+    much = sum(one.bytes for one in own) >= _MOSTLY * stock.in_use
+    held = [((holder_name(one.name), "", ""), one.bytes) for one in own if much]
+    largest = f"{'Python holds' if held else 'The largest results:'} {_listed(held or parts)}." if held or parts else ""
+    evidence = (f"In use: {_listed(kinds)}.", largest, tape)
     if not limited:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     if stock.in_use >= (a.asked or 0):
-        what = [((holder_name(one.name), "", ""), one.bytes) for one in held]
-        if not what and not {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}:
-            what = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
-        of_kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
-        cause = replace(cause, mostly=_with_use(cause, stock, a, what, of_kinds))
+        of_model = {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}
+        what = held or ([] if of_model else parts)
+        cause = replace(cause, mostly=_with_use(cause, stock, a, what, kinds))
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
@@ -188,9 +185,15 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     return cause
 
 
-def _with_use(
-    cause: Cause, stock: Inventory, a: Anatomy, *told_by: list[tuple[tuple[str, str, str], int]]
-) -> tuple[str, ...]:
+_Sized = list[tuple[tuple[str, str, str], int]]
+"""The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
+
+
+def _listed(what: _Sized) -> str:
+    return ", ".join(f"{''.join(names)} {format_bytes(size)}" for names, size in what)
+
+
+def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> tuple[str, ...]:
     """Return texts for *cause* with the largest of what is in use, the best first.
 
     Each of *told_by* tells it: name, layer and shape; bytes. Only the last may tell less than half of it.
