@@ -257,6 +257,10 @@ def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list
     assert ((cause is not None and cause.key is Key.VARIABLES_KEPT and cause.count) or 0) == number
     assert (Action.DROP_MODELS in actions(cause)) == bool(number and "/" in variables[0].name)
     assert kept(look(variables=variables), need=replace(FULL, rose=149 * MIB)) is None, "made at once"
+    one = group("runs[0].model", 9, 100 * MIB, "variables", items=1), group("runs[0].model", 9, MIB, "optimizer", 1)
+    among = kept(look(*one, variables=variables))
+    of_models = number and variables[0].name.count("/") > 1
+    assert ("runs[0].model" in among.text if among else False) == bool(of_models), "one was found in a list"
 
 
 def test_variables_that_python_has_dropped() -> None:

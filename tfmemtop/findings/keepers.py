@@ -272,9 +272,13 @@ def variables_kept(scene: Scene) -> Cause | None:
         what = f"models like {quoted(model)}"
         if "/" not in of_layer:
             what = f"variables like {quoted(alike.name)}, and as many others"
-        text = f"There are {alike.number} {what}{scene.running}: "
+        # The last look may be so old that it found but one or two in a list.
+        listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
+        held = listed[0] if listed and "/" in of_layer else None
+        where = f", {held.items} in {holder_name(held.holder)}" if held else scene.running
+        text = f"There are {alike.number} {what}{where}: "
         remedies = _apart(scene, bool(of_layer), alike.same)
-        return _variables_kept(scene, text, "", whole, alike.number, remedies)
+        return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
     return None
 
 
