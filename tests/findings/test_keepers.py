@@ -294,7 +294,7 @@ def test_a_tape_that_is_open() -> None:
     results = part("while/MatMul", 600 * MIB, 300)
     cause = kept(look(tapes=1), results)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.TAPE_OPEN, 300, 600 * MIB)
-    assert "it recorded 300 MatMul of [256,1024]" in cause.text and actions(cause) == [Action.TAPE_EACH_STEP]
+    assert "300 MatMul of [256,1024]" in cause.evidence[0] and actions(cause) == [Action.TAPE_EACH_STEP]
     several = kept(replace(look(tapes=58), tapes_in="kept[*]"), results)
     assert several is not None and actions(several) == [Action.DROP_TAPES]
     assert several.holder == "kept[*]" and "`kept[*]` keeps 58 gradient tapes" in several.text
@@ -303,7 +303,9 @@ def test_a_tape_that_is_open() -> None:
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
     nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
-    assert nameless is not None and "300 Tanh of 2.0 MiB each" in nameless.text, "as on a GPU, without recorded shapes"
+    assert nameless is not None and "300 Tanh of 2.0 MiB each" in nameless.evidence[0], (
+        "as on a GPU, without recorded shapes"
+    )
     logits = part("logits/MatMul", 500 * MIB, shape=(4096, 20000))
     assert kept(look(tapes=1), logits, part("cell/AddV2", 9 * MIB, 300)) is None, "one output has nearly all"
 

@@ -122,12 +122,15 @@ def held_back(a: Anatomy) -> Cause | None:
 
 
 def limit_text(a: Anatomy) -> str:
-    """Return whose limit the pool has: ``your limit is 2.0 GiB``. If all would fit below it, the largest free chunk
-    follows: a pool grows by a whole chunk.
+    """Return whose limit the pool has: ``your limit is 2.0 GiB``. If all would fit below it, return how much was free,
+    and in what pieces: chunks of the pool, and what the pool has not taken yet.
     """
-    fits = a.limit is not None and (a.in_use or 0) + (a.asked or 0) <= a.limit and a.largest_free is not None
-    free = f", the largest free chunk {format_bytes(a.largest_free)}" if fits else ""
-    return f"{_LIMIT_OF.get(a.limit_by, 'its limit')} is {format_bytes(a.limit)}{free}"
+    whose, limit = _LIMIT_OF.get(a.limit_by, "its limit"), format_bytes(a.limit)
+    if a.limit is not None and a.largest_free is not None and a.pool is not None:
+        free, piece = a.limit - (a.in_use or 0), max(a.largest_free, a.limit - a.pool)
+        if free >= (a.asked or 0):
+            return f"{format_bytes(free)} of {whose} of {limit} were free, in pieces up to {format_bytes(piece)}"
+    return f"{whose} is {limit}"
 
 
 def held_by_others(a: Anatomy) -> Cause | None:

@@ -22,6 +22,8 @@ _ON_ONE_TAPE = (
 )
 _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
 
+_OPEN_EACH, _DROP_EACH = "Use one for each round of a loop, or tf.recompute_grad.", "Drop each after its gradient()."
+
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
 
@@ -53,18 +55,18 @@ def tape_open(scene: Scene) -> Cause | None:
         made[operation_name(part.operation)] += part.count
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
     where = scene.stock.look.tapes_in if scene.stock.look else ""
-    holder, holds, it = ("A GradientTape", "holds", "it") if tapes == 1 else (f"{tapes} gradient tapes", "hold", "they")
-    text = f"{holder} {holds} {scene.sized(size)}: {it} recorded"
-    texts = f"{text} {by} of {what}.", f"{text} {count:,} results of {what}."
+    holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
+    advice = _DROP_EACH if tapes > 2 else _OPEN_EACH
+    text = f"{holder} {holds} {scene.sized(size)}."
     if where and tapes > 2:
         text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.sized(size)}."
-        texts = f"{text} Drop each after its gradient().", text
     return Cause(
         Key.TAPE_OPEN,
-        fitting(*texts, room=scene.room_at),
+        fitting(f"{text} {advice}", text, room=scene.room_at),
         where or holder,
         size,
         count,
         (Action.DROP_TAPES if tapes > 2 else Action.TAPE_EACH_STEP,),
         _OF_TAPES if tapes > 2 else _ON_ONE_TAPE,
+        (f"The tape{'s' * (tapes > 1)} recorded {by} of {what}.",),
     )
