@@ -58,7 +58,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/leak", None, Key.TENSORS_KEPT, "losses"),
         ("leaks/h100-leak", None, Key.TENSORS_KEPT, "trainer.history"),
         ("leaks/too-large-a-model", None, Key.LIMIT_TOO_SMALL, "loading.py:5"),
-        ("leaks/batch-halved", None, Key.LIMIT_TOO_SMALL, "the run went on"),
+        ("leaks/batch-halved", None, Key.LIMIT_TOO_SMALL, "run went on after memory ran out"),
         ("leaks/one-hot-labels", None, Key.LIMIT_TOO_SMALL, "Tile_1 128.0, one_hot 128.0 of 399.1 MiB"),
         ("leaks/weight-snapshots", None, Key.TENSORS_KEPT, "`callbacks[*].snapshots[*].weights` keeps 150 tensors"),
         ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38: The pool is fragmented by 60 tensors"),

@@ -75,7 +75,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
         if isinstance(finding, AllocationFailed) and run.ending is not None and run.ending.good:
-            return finding.told("Out of memory, but the run went on"), finding
+            return finding.told("The run went on after memory ran out"), finding
         if isinstance(finding, AllocationFailed | FrameworkFailed):
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
