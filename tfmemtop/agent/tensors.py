@@ -122,7 +122,7 @@ class Tensors:
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
         hidden = "frozen" if frozen else BUSY if left_out else "audited" if search.heard else None
         held = [found.groups.get(tape, found.paths.get(tape, "")) for tape in recording]
-        most = max(held, key=held.count, default="")
+        most = next((path for path in held if held.count(path) * 2 > len(held)), "")
         look = Look([], [], [], [], [], [], found, hidden, left_out if hidden else None, len(recording), most)
         for at in wanted:
             kind, _, number = devices[at].rpartition("device:")[2].partition(":")
