@@ -85,7 +85,7 @@ SAID = {
     ),
     ("cut-up", AllocationFailed): (
         "Fill at cut_up.py:13 asked for 200.0 MiB",
-        "The pool is fragmented: 544.0 MiB of it were free, in chunks of at most 64.0 MiB.",
+        "The pool is fragmented: 544.0 MiB were free, in chunks up to 64.0 MiB.",
     ),
     ("retraced", Retraced): ("tf.function `<lambda>` (retraced.py:6) was traced in 60 of its 60 calls",),
     ("twins", TwoReserveCard): ("(1.5 GiB)", "(138.1 GiB)."),

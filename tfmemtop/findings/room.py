@@ -92,8 +92,7 @@ def fragmented(a: Anatomy) -> Cause | None:
     pool = (raise_limit(a.limit, on_cpu=True), Action.FIX_SHAPES)
     return Cause(
         Key.FRAGMENTATION,
-        f"The pool is fragmented: {format_bytes(a.cached)} of it were free, in chunks of at most "
-        f"{format_bytes(a.largest_free)}.",
+        f"The pool is fragmented: {format_bytes(a.cached)} were free, in chunks up to {format_bytes(a.largest_free)}.",
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Action.USE_CUDA_ALLOCATOR, Action.SHOW_POOL),
         evidence=("In one chunk they would have been enough.",),
