@@ -290,6 +290,17 @@ def test_what_was_made_as_the_value_of_a_variable_that_is_there_was_one_of_those
     assert (size("AddV2"), size("Relu")) == (300 * MIB, None)
 
 
+def test_a_tape_whose_gradient_is_being_computed_has_recorded_a_forward_pass() -> None:
+    line = events.Waiting(t=29.0, pid=100, operation="", file="/a/t.py", line=9, code="tape.gradient(loss, weights)")
+
+    def cause(*parts: Part) -> Cause | None:
+        return keeper(Scene(stock(look(tapes=0), *parts), FULL, hooked(line)))
+
+    passed = cause(part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
+    assert passed is not None and passed.key is Key.TAPE_OPEN
+    assert cause(part("Slice", 600 * MIB, 80)) is None, "another thread may have made them, for a queue"
+
+
 def test_a_tape_that_is_open() -> None:
     results = part("while/MatMul", 600 * MIB, 300)
     cause = kept(look(tapes=1), results)

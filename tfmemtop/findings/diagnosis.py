@@ -54,6 +54,7 @@ _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
 
 _FULLER = 0.75  # share of the peak
+_NEARLY_ALL = 0.95  # share of the limit
 
 _LONG_AGO_S = 2.0
 _LARGER = 1.25  # times what earlier steps needed
@@ -213,7 +214,8 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
                 f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in ones[:number]
             )
             texts.append(f"In use: {', '.join(each)} of {total}{told}")
-    return (*texts, cause.text, capital(rest))
+    full = a.limit is not None and stock.in_use >= _NEARLY_ALL * a.limit  # the limit may go without saying
+    return (*texts, *(f"{one.removesuffix(told)}." for one in texts if full), cause.text, capital(rest))
 
 
 def _named_part(part: Part) -> tuple[str, str, str]:

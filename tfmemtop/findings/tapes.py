@@ -46,8 +46,9 @@ def tape_open(scene: Scene) -> Cause | None:
     each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
     count, shapes = sum(part.count for part in most), {part.shape for part in most}
     several = sum(part.bytes for part in most) * 2 >= size and count >= (MANY if tapes > 2 else _ON_TAPE)
-    if not several and tapes < MANY:
-        return None  # as a single step may need it
+    told = scene.stock.look is not None and scene.stock.look.tapes
+    if (not several and tapes < MANY) or (not told and len({part.operation for part in most}) == 1):
+        return None  # as a single step may need it; or no forward pass, of which a tape keeps several operations
     shape = shapes.pop() if len(shapes) == 1 else None
     what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
     made = Counter[str]()
