@@ -17,6 +17,7 @@ BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 Rule = Callable[[Anatomy], Cause | None]
 
 _NEARLY = 0.8  # share of the limit, or of what other processes hold
+_MUCH_FREE = 0.2  # share of the limit
 _SPARE = 0.05  # share of what is in use, below which a pool is full: some chunks are always left over
 
 
@@ -121,13 +122,13 @@ def held_back(a: Anatomy) -> Cause | None:
 
 
 def limit_text(a: Anatomy) -> str:
-    """Return whose limit the pool has: ``your limit is 2.0 GiB``. If all would fit below it, return how much was free,
+    """Return whose limit the pool has: ``your limit is 2.0 GiB``. If much was free below it, return how much,
     and in what pieces: chunks of the pool, and what the pool has not taken yet.
     """
     whose, limit = _LIMIT_OF.get(a.limit_by, "its limit"), format_bytes(a.limit)
     if a.limit is not None and a.largest_free is not None and a.pool is not None:
         free, piece = a.limit - (a.in_use or 0), max(a.largest_free, a.limit - a.pool)
-        if free >= (a.asked or 0):
+        if free >= max(a.asked or 0, _MUCH_FREE * a.limit):
             return f"{format_bytes(free)} of {whose} of {limit} were free, in pieces up to {format_bytes(piece)}"
     return f"{whose} is {limit}"
 
