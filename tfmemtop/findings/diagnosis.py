@@ -163,7 +163,11 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(cause, mostly=mostly, evidence=(f"Python holds {of_one}.", *cause.evidence))
     if not known:
         return cause
-    words = {Kind.XLA: "XLA's buffers", Kind.ACTIVATIONS: "results of operations" if beside else "activations"}
+    words = {
+        Kind.XLA: "XLA's buffers",
+        Kind.TENSORS: "other tensors",
+        Kind.ACTIVATIONS: "results of operations" if beside else "activations",
+    }
     kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
     parts = [(_named_part(part), part.bytes) for part in large[:_NAMED]]

@@ -22,7 +22,7 @@ _ON_ONE_TAPE = (
 )
 _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
 
-_OPEN_EACH, _DROP_EACH = "Use one for each round of a loop, or tf.recompute_grad.", "Drop each after its gradient()."
+_OPEN_EACH, _DROP_EACH = "Use a tape for each round of a loop, or tf.recompute_grad.", "Drop each after its gradient()."
 
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
