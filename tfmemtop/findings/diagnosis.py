@@ -165,7 +165,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return cause
     words = {
         Kind.XLA: "XLA's buffers",
-        Kind.TENSORS: "other tensors",
+        Kind.TENSORS: "tensors" if known[0][0] is Kind.TENSORS else "other tensors",
         Kind.ACTIVATIONS: "results of operations" if beside else "activations",
     }
     kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
