@@ -180,6 +180,22 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
 
 
+def test_a_request_of_unknown_shape_is_told_with_the_larger_result_that_fills_the_pool() -> None:
+    steps = w.Window(number=1)
+    steps.allocate(2 * MIB, "GatherV2", shape=[64, 128, 64], dtype="float32")
+
+    def cause(shape: tuple[int, ...] = (64, 32768, 64), **other: Any) -> Cause | None:
+        rows = replace(part("GatherV2", 600 * MIB, 1, shape=shape), **other)
+        return request(look(), steps.done(t=20.0), operation="Conv2D", asked=512 * MIB, parts=(rows,))
+
+    larger = cause()
+    assert larger is not None and larger.key is Key.STEP_LARGER and actions(larger) == [Action.BOUND_REQUEST]
+    assert "Conv2D" in larger.text and "GatherV2" in larger.text and "[64,128,64]" in larger.text
+    assert cause((128, 32768, 64, 1)) is None and cause(operation="Relu") is None, "nothing like it was made before"
+    assert cause(python_name="rows") is None, "the script holds it, for all batches"
+    assert cause(bytes=400 * MIB) is None, "other memory matters more"
+
+
 def test_a_request_larger_than_before_is_the_cause_in_a_fragmented_pool_too() -> None:
     full = [*begin(), effective(True, GIB), reading(20.0, 900 * MIB, pool=GIB, limit=GIB), reading(29.9, 400 * MIB)]
     pieces = moment(400 * MIB, GIB, 128 * MIB)
