@@ -14,7 +14,7 @@ from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, t
 from tfmemtop.failure import describe, reason
 from tfmemtop.findings.missing import only_tensorflow
 from tfmemtop.reports import whatif
-from tfmemtop.reports.whatif import unanswered, unreplayed_remedy, unreplayed_text
+from tfmemtop.reports.unreplayed import unanswered, unreplayed_remedy, unreplayed_text
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui import refusals
