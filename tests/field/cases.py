@@ -322,7 +322,6 @@ CASES = (
         "unrolled_solver", "unrolled_solver.py 120", "--cpu-pool 600M", "tape_open", "unrolled_solver.py 8",
         remedy="tape",
     ),
-    # Those of the second blind test that show a new kind.
     Case(
         "words_one_hot", "words_one_hot.py dense", "--cpu-pool 420M", "limit_too_small", "words_one_hot.py sparse",
         remedy="batch", never="before, it asked",
@@ -347,7 +346,6 @@ CASES = (
         "records_buffered", "records_buffered.py tensors", "--cpu-pool 250M", "tensors_kept",
         "records_buffered.py losses", holder=r"handlers\[\*\]\.buffer", remedy=NUMPY_OR_FLOAT,
     ),
-    # Those of the third blind test that show a new kind.
     Case(
         "session_store", "session_store.py 60", "--cpu-pool 250M", "tensors_kept", "session_store.py 8",
         holder=r"store\._by_user\[\*\]\.past", remedy="bound",
@@ -368,7 +366,6 @@ CASES = (
         "vectors_assigned", "vectors_assigned.py", "--cpu-pool 150M", "constants_captured", "vectors_assigned.py fed",
         holder=r"tf\.assign\(self\.table, array\)", remedy="placeholder", never="smaller batches|larger pool",
     ),
-    # Those of the fifth blind test that show a new kind.
     Case(
         "loss_of_columns", "loss_of_columns.py columns", "--cpu-pool 512M", "limit_too_small",
         "loss_of_columns.py rows", remedy="shape", never="smaller model|smaller batches",
@@ -386,7 +383,6 @@ CASES = (
         "whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
         remedy="batch", never="before, it asked", compiled=True,
     ),
-    # Those of the eighth blind test that show a new kind.
     Case(
         "momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",
         holder=r"contrast\.negatives", remedy="rows", never="smaller batches|larger pool",
