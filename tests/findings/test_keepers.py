@@ -296,7 +296,7 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     assert cause is not None and (cause.key, cause.holder, cause.count) == (Key.CONSTANTS_CAPTURED, "step", 4)
     assert "train.py:12" in cause.text and actions(cause) == [Action.DEFINE_ONCE]
     traced = kept(look(), constants, made=2)
-    assert traced is not None and actions(traced) == [Action.FIX_ARGUMENTS], "it was traced nine times"
+    assert traced is not None and actions(traced) == [Action.PASS_ARRAYS], "it was traced nine times"
     assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None
     assert kept(look(), constants, made=3, file="/a/keras/src/trainer.py") is None, "Keras makes one for each model"
     without_shape = replace(part("step/mul/y", 400 * MIB, 4, Kind.UNKNOWN, None), region="")
@@ -316,7 +316,7 @@ def test_what_outlives_its_call_is_a_constant_where_each_call_traces() -> None:
         return keeper(Scene(stock(look(), *parts), FULL, process))
 
     found = cause(9, table)
-    assert found is not None and found.key is Key.CONSTANTS_CAPTURED and actions(found) == [Action.FIX_ARGUMENTS]
+    assert found is not None and found.key is Key.CONSTANTS_CAPTURED and actions(found) == [Action.PASS_ARRAYS]
     assert cause(99, table) is None, "of most calls it may be the result"
     assert cause(9, replace(table, operation="while/MatVec/a")) is None, "a loop may collect it"
     assert cause(9, replace(table, line=None)) is None

@@ -50,7 +50,7 @@ def constants_captured(scene: Scene) -> Cause | None:
         made.name,
         size,
         sum(part.count for part in constants),
-        (Action.DEFINE_ONCE if anew else Action.FIX_ARGUMENTS,),
+        (Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS,),
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
             f"The largest are {format_bytes(each.requested // max(1, each.count))} each.",

@@ -98,6 +98,7 @@ class Action:
         "build the graph once, before the loop, and feed values by a placeholder; after graph.finalize() any "
         "addition is an error"
     )
+    PASS_ARRAYS = Remedy("pass the arrays that it uses as arguments, as tensors, and no Python value that changes")
     DEFINE_ONCE = Remedy("define the function once, and pass the array as an argument or a tf.Variable")
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
     CACHE_IN_FILE = Remedy("cache in a file, cache(FILE), or before the elements are decoded; or do not cache")
