@@ -332,6 +332,22 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.TAPE_EACH_STEP in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
 
 
+def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+
+    def advice(given: str, shape: list[int]) -> list[Remedy]:
+        window = w.Window(number=1)
+        for _ in range(60):
+            window.allocate(10 * MIB, "Slice", shape=[10, 262144], dtype="float32")
+        window.allocate(20 * MIB, given, shape=shape, dtype="float32")
+        return actions(told(full, window.done(t=20.0), look(), error()).cause)
+
+    assert advice("QueueDequeueManyV2", [2, 10, 262144]) == [Action.SMALLER_QUEUE]
+    assert advice("QueueDequeueV2", [10, 262144]) == [Action.SMALLER_QUEUE]
+    others = advice("QueueDequeueManyV2", [20, 262144]), advice("Slice", [2, 10, 262144])
+    assert not any(Action.SMALLER_QUEUE in each for each in others), "the queue gives other elements, or there is none"
+
+
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
     window = w.Window(number=1)

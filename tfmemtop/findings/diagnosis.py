@@ -96,6 +96,9 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
+    if _fills_queue(stock):
+        queue = "Most of what is in use has the shape of the elements of a tf.queue."
+        return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
     return _beyond_all(_between(full, stock, a), hooked, trend, a, began - _LONG_AGO_S)
 
 
@@ -192,6 +195,19 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
 
 _Sized = list[tuple[tuple[str, str, str], int]]
 """The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
+
+
+def _fills_queue(stock: Inventory) -> bool:
+    """Return whether most of what is in use are results like those that a queue took in and gave back.
+
+    No look at Python found them: TensorFlow itself keeps the elements of a ``tf.queue``.
+    """
+    given = [part for part in stock.parts if part.shape and "Dequeue" in part.operation]
+    shapes = {shape for part in given for shape in (part.shape, (part.shape or ())[1:]) if shape}
+    others = (part for part in stock.parts if part not in given and part.kind is not Kind.TENSORS)
+    return stock.look is not None and (
+        sum(part.bytes for part in others if part.shape in shapes and part.count >= MANY) * 2 >= stock.in_use
+    )
 
 
 def _listed(what: _Sized) -> str:

@@ -78,6 +78,7 @@ class Action:
     KEEP_ARRAYS = Remedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead")
     REPEAT_DATASET = Remedy("repeat the data set by data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error), or error.with_traceback(None), in place of the exception")
+    SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity, so that what fills it waits")
     BOUND_QUEUE = Remedy("bound the queue, with maxsize, so that what fills it waits")
     SUM_UP = Remedy("add the gradients up as they come, or keep float(their norm), in place of a list of them")
     DROP_MODELS = Remedy("keep the figures and drop the model before the next is made")
