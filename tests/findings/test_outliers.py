@@ -70,6 +70,19 @@ def test_a_tensor_that_grows_by_copying() -> None:
     assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
 
 
+def test_where_only_an_operations_name_is_known_it_must_have_asked_for_each_size_again_and_again() -> None:
+    def cause(sizes: list[int]) -> Cause | None:
+        steps = w.Window(number=1)
+        for size in sizes:
+            steps.allocate(size * MIB, "RealDiv")
+        return request(look(), steps.done(t=20.0), operation="RealDiv", asked=64 * MIB)
+
+    larger = cause([8, 8, 8, 24, 24, 24])
+    assert larger is not None and larger.key is Key.STEP_LARGER and "at most 24.0 MiB" in larger.text
+    assert cause([8, 8, 8, 24, 24]) is None, "it may be of another layer, in the same step"
+    assert cause([24] * 6) is None, "all layers may be alike but one"
+
+
 def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_lets_grow() -> None:
     def cause(rows: list[int], name: str = "bank.keys", share: int = 500) -> Cause | None:
         steps = w.Window(number=1)
@@ -178,22 +191,6 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     small = w.Window(number=1)
     small.allocate(256, "_EagerConst", shape=[0], dtype="float32")
     assert request(look(), small.done(t=20.0), operation="_EagerConst", asked=12 * MIB) is None, "another array"
-
-
-def test_a_request_of_unknown_shape_is_told_with_the_larger_result_that_fills_the_pool() -> None:
-    steps = w.Window(number=1)
-    steps.allocate(2 * MIB, "GatherV2", shape=[64, 128, 64], dtype="float32")
-
-    def cause(shape: tuple[int, ...] = (64, 32768, 64), **other: Any) -> Cause | None:
-        rows = replace(part("GatherV2", 600 * MIB, 1, shape=shape), **other)
-        return request(look(), steps.done(t=20.0), operation="Conv2D", asked=512 * MIB, parts=(rows,))
-
-    larger = cause()
-    assert larger is not None and larger.key is Key.STEP_LARGER and actions(larger) == [Action.BOUND_REQUEST]
-    assert "Conv2D" in larger.text and "GatherV2" in larger.text and "[64,128,64]" in larger.text
-    assert cause((128, 32768, 64, 1)) is None and cause(operation="Relu") is None, "nothing like it was made before"
-    assert cause(python_name="rows") is None, "the script holds it, for all batches"
-    assert cause(bytes=400 * MIB) is None, "other memory matters more"
 
 
 def test_a_request_larger_than_before_is_the_cause_in_a_fragmented_pool_too() -> None:

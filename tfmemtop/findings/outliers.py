@@ -322,32 +322,6 @@ def step_larger(request: Request) -> Cause | None:
     )
 
 
-def beside_larger(request: Request) -> Cause | None:
-    """A request of unknown shape came with a result that has most of the memory, and is larger than those before."""
-    a, stock = request.anatomy, request.stock
-    most = stock.parts[0] if stock.parts else None
-    if most is None or not most.shape or most.python_name or most.shape in stock.shapes or most.count > 1:
-        return None
-    if a.asked is None or a.shape is not None or most.bytes < max(_LEAST, stock.in_use / 2):
-        return None
-    past = largest_before(request.hooked, stock.device, most.operation, list(most.shape), request.t, stock.shapes)
-    if past is None or not past.shape or most.requested < _LARGER * past.bytes:
-        return None
-    name, now, before = (
-        operation_name(most.operation),
-        *(tensor_text(list(one), None) for one in (most.shape, past.shape)),
-    )
-    return Cause(
-        Key.STEP_LARGER,
-        f"{request.who} asked for {format_bytes(a.asked)}; {name} made {now}, before at most {before}.",
-        request.who,
-        a.asked,
-        1,
-        (Action.BOUND_REQUEST,),
-        evidence=(f"{now} is {_times(most.requested / past.bytes)} times as much.", *_use(a)),
-    )
-
-
 def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
     """Return whether a compiled function asked for it, before any step was whole at *t* seconds."""
     first = hooked.steps.first_step
@@ -379,7 +353,6 @@ RULES: tuple[Rule, ...] = (
     vectorized,
     broadcast,
     step_larger,
-    beside_larger,
     longer_loop,
     padded,
     whole_again,

@@ -1,5 +1,6 @@
 """Requests like one that failed, in the windows that were recorded before: how large they were. Pure."""
 
+from collections import Counter
 from collections.abc import Set
 from operator import le
 
@@ -13,6 +14,8 @@ from tfmemtop.state.operation_names import named
 from tfmemtop.state.step_course import WindowCourse, unpacked
 
 _US = 1e6
+_ROUNDS, _SIZES = 3, 2
+"""The least number of times that each size was asked for, and of sizes, where only an operation's name is known."""
 
 
 class PastRequest(msgspec.Struct, frozen=True):
@@ -42,11 +45,11 @@ def largest_before(
     """
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and (name is None or "/" not in name):
-        return None  # the operations of all layers have one name where they are run eagerly
+        return _in_rounds(hooked, device, name, before) if name else None
     found: list[tuple[bool, bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
-        for kind in _made_by(before, window, course):
+        for kind, _ in _made_by(before, window, course):
             known = list(kind.shape or ())
             if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
                 continue
@@ -66,11 +69,28 @@ def largest_before(
     return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]
 
 
-def _made_by(before: float, window: Holders, course: WindowCourse) -> list[Holding]:
-    """Return the kinds of allocations of a *window* of which one was made by then."""
+def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastRequest | None:
+    """Return the largest earlier request by the operation *name*, if it asked again and again for each of its sizes.
+
+    The operations of all layers have one name where they are run eagerly. So one that asked once for a size may be of
+    another layer, and of the same batch.
+    """
+    sizes = Counter[int]()
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        for kind, count in _made_by(before, window, course):
+            if course.name(kind) == name:
+                sizes[kind.requested] += count
+    if len(sizes) < _SIZES or min(sizes.values()) < _ROUNDS:
+        return None
+    return PastRequest((), max(sizes))
+
+
+def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple[Holding, int]]:
+    """Return the kinds of allocations of a *window* that were made by then, and how often."""
     spans = zip(course.holdings, course.begins, strict=True)
-    past = {place for place, event in spans if event < 0 or window.began + course.times[event] / _US <= before}
-    return [course.kinds[place] for place in sorted(past)]
+    past = Counter(place for place, event in spans if event < 0 or window.began + course.times[event] / _US <= before)
+    return [(course.kinds[place], past[place]) for place in sorted(past)]
 
 
 def _same(one: str, other: str, *, whole: bool) -> bool:
