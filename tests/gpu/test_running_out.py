@@ -36,21 +36,21 @@ CASES = {
     "our-limit": (
         ["--memory-limit", "1G", "--growth", "on"],
         BEYOND,
-        ("asked for 600.0 MiB", "your limit is 1.0 GiB"),
+        (Key.LIMIT_TOO_SMALL, "asked for 600.0 MiB", "your limit is 1.0 GiB"),
     ),
     "its-own-limit": (
         [],
         "tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1024)])\n"
         + BEYOND,
-        ("asked for 600.0 MiB", "the script's limit is 1.0 GiB"),
+        (Key.LIMIT_TOO_SMALL, "asked for 600.0 MiB", "the script's limit is 1.0 GiB"),
     ),
     "fragmented": (
         ["--memory-limit", "1G", "--growth", "off"],
         PIECES,
-        ("asked for 200.0 MiB", "The pool is fragmented: ", "In one chunk they would have been enough"),
+        (Key.FRAGMENTATION, "asked for 200.0 MiB", "fragmented by 60 tensors of `pieces`"),
     ),
-    "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", (" is full: ",)),
-    "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", (" is full: ",)),
+    "truly-full": (["--growth", "on"], "kept = take(100 << 10)\nalso = take(60 << 10)\n", (Key.LIMIT_TOO_SMALL,)),
+    "cuda-malloc-async": (["--allocator", "cuda_malloc_async"], "take(200 << 10)\n", (Key.LIMIT_TOO_SMALL,)),
 }
 
 
@@ -63,12 +63,13 @@ def run(folder: Path, name: str, options: list[str], code: str) -> tuple[int, st
 
 @pytest.mark.parametrize("name", CASES)
 def test_why_it_ran_out(name: str, tmp_path: Path) -> None:
-    options, code, phrases = CASES[name]
+    options, code, (key, *phrases) = CASES[name]
     exit_code, stderr, stream, seen = run(tmp_path, name, options, code)
     assert exit_code == 1 and "ResourceExhaustedError" in stderr
-    (told,) = [held.finding.said for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    (failed,) = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    assert failed.cause.key is key, failed.said.text
     for phrase in ("GPU:0, process ", *phrases):
-        assert phrase in told.text, told.text
+        assert phrase in failed.said.text, failed.said.text
     assert "Out of memory" in stderr[stderr.index("ResourceExhaustedError") :]  # the summary
     error = next(event for event in stream if isinstance(event, events.OutOfMemory))
     moments = [event for event in stream if isinstance(event, events.MemoryMap) and event.moment is OUT_OF_MEMORY]
@@ -96,8 +97,8 @@ def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
             _, _, _, seen = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
         finally:
             other.kill()
-    (told,) = [held.finding.said for held in seen.held if isinstance(held.finding, AllocationFailed)]
-    assert "Other processes hold " in told.text, told.text
+    (failed,) = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
+    assert failed.cause.key is Key.OTHERS, failed.said.text
 
 
 def test_a_failed_scratch_allocation_is_no_error(tmp_path: Path) -> None:
@@ -111,9 +112,12 @@ while time.monotonic() < until:
     out = tf.nn.conv2d(images, filters, 1, "SAME", data_format="NCHW")
 print(float(tf.reduce_sum(out)) * 0)
 """
-    exit_code, stderr, stream, seen = run(tmp_path, "scratch", ["--memory-limit", "900M"], code)
-    assert exit_code == 0, stderr[-2000:]
     line = "there could be performance gains if more memory were available"
+    for limit in ("900M", "840M", "790M"):  # which algorithms are tried depends on the card
+        exit_code, stderr, stream, seen = run(tmp_path, f"scratch-{limit}", ["--memory-limit", limit], code)
+        assert exit_code == 0, stderr[-2000:]
+        if line in stderr:
+            break
     assert line in stderr, "no scratch allocation failed: the test needs another limit"
     # TensorFlow did not wait.
     assert not [event for event in stream if isinstance(event, events.MemoryMap) and event.moment is OUT_OF_MEMORY]

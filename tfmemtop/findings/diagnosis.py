@@ -79,13 +79,13 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
-    # If the pool held much more before, what it keeps now is not why there is no room. A larger request may be.
-    was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
-    if was_fuller and large is None and (cut := fragmented(a)) is not None:
-        return _between(cut, stock, a)
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
+    # If the pool held much more before, what it keeps now is not why there is no room.
+    was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
+    if was_fuller and (cut := fragmented(a)) is not None:
+        return _between(cut, stock, a)
     if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
         seen = f"The script's objects were last searched {spoken(t - stock.look.t)} earlier."
         return replace(kept, evidence=(*kept.evidence, seen))
