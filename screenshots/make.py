@@ -10,7 +10,7 @@ from screenshots.picture import DARK, picture
 from tests.cluster.recorded import cluster_screen, settled
 from tests.ui.recorded import events_until, recording_of, screen
 from tfmemtop.events import Run
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 
 HERE = Path(__file__).parent
 

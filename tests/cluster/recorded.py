@@ -20,7 +20,7 @@ from tests.cluster.exporters import GIB
 from tests.cluster.prometheus import configuration, prometheus
 from tfmemtop.cluster.client import Address, PrometheusClient, ServerAnswer
 from tfmemtop.cluster.watch import Asking, ClusterWatch
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
 
 FILE = Path(__file__).parents[1] / "recordings" / "prometheus" / "seven-hosts.json.gz"

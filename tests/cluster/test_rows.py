@@ -9,7 +9,7 @@ from tests.cluster.exporters import GIB
 from tfmemtop.cluster.answers import GONE_S, Rows, remark
 from tfmemtop.cluster.client import Sample
 from tfmemtop.cluster.rows import ClusterRow, Kind, Silence
-from tfmemtop.ui.panels.cluster_table import matching
+from tfmemtop.ui.cluster_app import matching
 
 MIB = 2**20
 

@@ -16,7 +16,7 @@ from tests.cluster.prometheus import configuration, prometheus
 from tests.patience import PATIENCE_S
 from tfmemtop.cluster.client import Address, PrometheusClient
 from tfmemtop.cluster.watch import Asking, ClusterWatch
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.cluster_app import ClusterApp
 from tfmemtop.ui.draw.lines import Panel
 

@@ -17,7 +17,7 @@ from tests.starting import tfmemtop
 from tfmemtop.engine.process import alerts
 from tfmemtop.engine.process.alerts import Alerts
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import RunEnd
 
 pytestmark = pytest.mark.programs

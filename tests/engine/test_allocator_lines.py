@@ -10,7 +10,7 @@ import pytest
 from tests.engines import eventually
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources.allocator_lines import LARGEST, AllocatorLines
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import AllocatorLine, Event, HookEnd, HookEnding, Probe, ProbeState, decode_event, encode
 
 LINE = b"Allocator (bfc) ran out of memory trying to allocate 632.81MiB (rounded to 663552000)requested by op "

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, HookEnding, MapMoment, MemoryMap
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.missing import refusal_text

@@ -16,7 +16,7 @@ import asyncio, os, subprocess
 from tfmemtop.engine.process.ending import Ending
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from pathlib import Path
 
 async def no_gpus():

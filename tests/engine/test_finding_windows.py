@@ -12,7 +12,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop import events
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.windows import FindingWindows
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.findings.rules.leaks import WindowWishes
 
 

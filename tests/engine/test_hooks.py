@@ -19,8 +19,8 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import INJECT, mark
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import find_absence, shutting_flag
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import listen, peer
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Absence,
     Allocator,

@@ -26,8 +26,8 @@ from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import WhyLacking
-from tfmemtop.options import UiOptions
 from tfmemtop.state.lookup import outer_number
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.details import describe
 

@@ -5,8 +5,8 @@ import socket
 import sys
 
 from tests.engines import READS, Engines
+from tfmemtop.engine.stream import OUTPUT_QUEUE, QUEUE, Stream
 from tfmemtop.engine.stream.server import Client, Reader
-from tfmemtop.engine.stream.stream import OUTPUT_QUEUE, QUEUE, Stream
 from tfmemtop.events import (
     Event,
     Input,

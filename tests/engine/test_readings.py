@@ -21,7 +21,7 @@ from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.readings import Readings
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import DeviceReading, Event, Initialised, Notice, SharesMissing
 from tfmemtop.findings.rules.notices import say
 

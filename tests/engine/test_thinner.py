@@ -9,8 +9,8 @@ from msgspec import structs
 from tests import streams as s
 from tests.patience import PATIENCE_S
 from tfmemtop import events as ev
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events.recording import RecordingError, Writer
 from tfmemtop.findings.rules.notices import say
 

@@ -22,9 +22,8 @@ from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.keeper import BUFFER
-from tfmemtop.engine.stream import recorder
+from tfmemtop.engine.stream import Stream, recorder
 from tfmemtop.engine.stream.recorder import Recorder
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Notice, NoticeKind, Output, ProcessReadings, Run, RunEnd, Stop
 from tfmemtop.events.recording import Writer, read
 

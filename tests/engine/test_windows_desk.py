@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
 from tfmemtop.engine.sources.windows import WindowReader
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import (
     Closed,
     Damage,

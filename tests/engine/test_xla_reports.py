@@ -17,7 +17,7 @@ from tests.starting import PROGRAM
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, Hook, HookEnd, Run, XlaCluster, XlaMissing
 from tfmemtop.events.recording import read
 

@@ -11,8 +11,8 @@ from tests.findings.situations import HEALTHY, actions, found
 from tests.streams import MIB
 from tests.windows import Window
 from tfmemtop import events
+from tfmemtop.experiments.session import Batch
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.source import Batch
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import Callsite
 from tfmemtop.findings.remedy import Action

@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S, until
 from tests.streams import run, session
 from tfmemtop.engine.exporter import open_exporter
 from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, Notice, NoticeKind, RunEnd, Stop
 
 pytestmark = pytest.mark.programs

@@ -19,11 +19,10 @@ from tfmemtop.engine.sources.processes import read_environment
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.experiments.session.source import LiveSource
-from tfmemtop.notebooks.kernel_process import notebook
-from tfmemtop.options import UiOptions
+from tfmemtop.experiments.session import LiveSource
+from tfmemtop.notebooks import notebook
 from tfmemtop.settings import Settings
-from tfmemtop.ui import refusals
+from tfmemtop.ui import UiOptions, refusals
 from tfmemtop.ui.app import TfmemtopApp
 
 MIB = 1 << 20

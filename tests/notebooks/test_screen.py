@@ -17,10 +17,9 @@ from tests.ui.shown import press, text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.server import connect
-from tfmemtop.experiments.session.source import LiveSource
-from tfmemtop.options import UiOptions
+from tfmemtop.experiments.session import LiveSource
 from tfmemtop.reports.settings import SCRIPTS_OWN
-from tfmemtop.ui import refusals
+from tfmemtop.ui import UiOptions, refusals
 from tfmemtop.ui.app import TfmemtopApp
 
 

@@ -15,8 +15,8 @@ from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, Compiler, speaker
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.probes import Probes
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import listen
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Allocator,
     Holders,

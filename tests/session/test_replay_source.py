@@ -12,8 +12,8 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli.main import main
 from tfmemtop.events.recording import writer as writing
+from tfmemtop.experiments.session import Batch, LiveSource
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.experiments.session.source import Batch, LiveSource
 from tfmemtop.state import State, apply
 
 SESSION = s.session()

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tfmemtop.events import Command, Event, recording
-from tfmemtop.experiments.session.source import LiveSource
-from tfmemtop.options import UiOptions
+from tfmemtop.experiments.session import LiveSource
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

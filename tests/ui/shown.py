@@ -10,7 +10,7 @@ from tests import streams as s
 from tests.ui.recorded import Recorded
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 GIB = 2**30

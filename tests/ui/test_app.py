@@ -11,8 +11,8 @@ from tests.ui.recorded import source_of
 from tests.ui.shown import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.help import topics
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
+from tfmemtop.ui import ScreenOutcome, UiOptions
 
 pytestmark = pytest.mark.screens
 

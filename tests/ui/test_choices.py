@@ -6,19 +6,18 @@ import pytest
 
 from tests.ui.recorded import RECORDINGS
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import UiOptions
-from tfmemtop.ui import choices
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.scale import ScaleChoice
+from tfmemtop.ui.screens.main_screen import Choices, load_choices, save_choices
 
 
 async def left(file: Path, *keys: str) -> Choices:
     """Return the choices of a screen after *keys*. It begins with those in *file*, and saves them there at its end."""
-    app = TfmemtopApp(ReplaySource(RECORDINGS / "cpu-demo.jsonl"), UiOptions(), choices.load(file))
+    app = TfmemtopApp(ReplaySource(RECORDINGS / "cpu-demo.jsonl"), UiOptions(), load_choices(file))
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press(*keys)
-        choices.save(app.choices, file)
+        save_choices(app.choices, file)
     return app.choices
 
 
@@ -46,6 +45,6 @@ async def test_a_damaged_file_is_as_none(tmp_path: Path, text: bytes) -> None:
 
 def test_where_nothing_can_be_kept_the_user_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert choices.load(tmp_path / "file" / "choices.json") == Choices()
+    assert load_choices(tmp_path / "file" / "choices.json") == Choices()
     with pytest.raises(OSError):
-        choices.save(Choices(sort="PID"), tmp_path / "file" / "choices.json")
+        save_choices(Choices(sort="PID"), tmp_path / "file" / "choices.json")

@@ -10,7 +10,7 @@ from rich.style import Style
 from screenshots.picture import DARK, picture
 from tests.ui import held
 from tests.ui.recorded import Recorded, screen
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens

@@ -13,7 +13,7 @@ from tfmemtop.cli import main as cli
 from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, Event, RunEnd
 from tfmemtop.events.recording import Writer
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Line, Panel
 

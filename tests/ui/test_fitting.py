@@ -13,8 +13,8 @@ from tests.ui.recorded import RECORDINGS, source_of
 from tests.ui.shown import ENDED, app, drawn, press, text_of, training
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.settings import Settings
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.dialog import Dialog
 

@@ -20,7 +20,7 @@ from tfmemtop.cli import once
 from tfmemtop.cli.output import say
 from tfmemtop.cli.record import report
 from tfmemtop.events import FORMAT, RunEnd
-from tfmemtop.events.recording.errors import stopped
+from tfmemtop.events.recording.lines import stopped
 
 # These sequences set the clipboard and the title, set colours, move the cursor, and clear the screen, in their 7-bit
 # and 8-bit forms. Other characters reverse the direction of writing, are invisible, or break lines.

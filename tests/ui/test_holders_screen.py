@@ -16,7 +16,7 @@ from tests.ui.recorded import source_of
 from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 

@@ -6,8 +6,8 @@ from tests.streams import fold
 from tests.ui.recorded import RECORDINGS, events_until, screen, source_of
 from tests.ui.shown import drawn, rows, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import UiOptions
 from tfmemtop.state.pool_views import allocators
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.allocator_panel import allocator_table

@@ -17,7 +17,7 @@ from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.map_panel import MapPanel
 

@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.shown import drawn, press, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 

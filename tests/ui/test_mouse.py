@@ -6,7 +6,7 @@ from textual.pilot import Pilot
 from tests.ui.recorded import screen, source_of
 from tests.ui.shown import drawn, text_of
 from tfmemtop import events
-from tfmemtop.options import ScreenOutcome
+from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.why_screen import WhyScreen
 

@@ -8,7 +8,7 @@ from tests.ui.recorded import source_of
 from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 
 pytestmark = pytest.mark.screens
 

@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 from tests.ui.recorded import RECORDINGS, screen
 from tests.ui.shown import app, drawn, press, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.state.comparable import Measure, span
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.runs_panel import RunsPanel
 from tfmemtop.ui.screens.full_screen import FullScreen

@@ -23,7 +23,7 @@ from tests.cluster.recorded import cluster_screen, settled
 from tests.ui import held, test_whatif_screen
 from tests.ui.recorded import RECORDINGS, Recorded, screen
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens

@@ -9,7 +9,7 @@ from tests import streams as s
 from tests.ui.recorded import Recorded, source_of
 from tests.ui.shown import app, drawn, paused_replay, press, text_of
 from tfmemtop import events
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 pytestmark = pytest.mark.screens

@@ -17,7 +17,7 @@ from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules.pool import WholeCard
 from tfmemtop.findings.rules.settings import AskedTooLate
-from tfmemtop.options import ScreenOutcome, UiOptions
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import KEY

@@ -7,7 +7,7 @@ from textual.screen import Screen
 from tests.ui.recorded import Recorded
 from tfmemtop.events import Event
 from tfmemtop.findings.judgement import findings
-from tfmemtop.options import UiOptions
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.screens.dialog import Dialog

@@ -12,7 +12,7 @@ from tests.streams import fold
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
 from tfmemtop.experiments.session.whatif import ask
 from tfmemtop.experiments.session.whatif import traced as traced_in

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources.xla_assignment import Unread, read_assignment
-from tfmemtop.engine.sources.xla_cluster import function_name, make_cluster
-from tfmemtop.engine.sources.xla_origins import Origins
+from tfmemtop.engine.sources.xla_cluster import Origins, function_name, make_cluster
 from tfmemtop.events import XlaCluster, decode_event, encode
 
 

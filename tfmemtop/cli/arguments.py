@@ -11,9 +11,9 @@ from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, argument, op
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.limits import FreeGpus, parse_free_gpus
-from tfmemtop.options import UiOptions
 from tfmemtop.placement import check, unknown_field
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
+from tfmemtop.ui import UiOptions
 
 
 def gpu_list(text: str) -> tuple[int, ...] | FreeGpus:

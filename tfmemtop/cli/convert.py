@@ -19,7 +19,7 @@ from tfmemtop.cli.sessions import recording_path
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording import RecordingError, Writer, read
-from tfmemtop.events.recording.errors import lines_left_out
+from tfmemtop.events.recording.lines import lines_left_out
 
 STDOUT = Path("-")
 

@@ -29,7 +29,7 @@ from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.stream.kept_sessions import chosen_for_kernel
 from tfmemtop.failure import describe
 from tfmemtop.limits import FreeGpus
-from tfmemtop.notebooks import kernel_process, kernelspec
+from tfmemtop.notebooks import connection_file, kernelspec, notebook
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
 
@@ -133,7 +133,7 @@ def _options(arguments: KernelArguments) -> list[str]:
 
 def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> Kernel:
     """Return what is known of the kernel that this process will become."""
-    given = kernel_process.connection_file(command)
+    given = connection_file(command)
     connection = str(Path(folder, given)) if given else ""
     parent = os.getppid()
     return Kernel(
@@ -141,7 +141,7 @@ def _kernel(command: list[str], folder: str, environment: Mapping[str, str]) -> 
         connection=connection,
         # Another Jupyter may use the same name for a connection file later. Only the parent restarts this kernel.
         shared="\0".join([connection, str(parent), str(start_ticks(parent))]),
-        notebook=kernel_process.notebook(environment, read_command(parent)),
+        notebook=notebook(environment, read_command(parent)),
     )
 
 

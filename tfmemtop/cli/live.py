@@ -44,8 +44,8 @@ from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, Trailing, option, switch
 from tfmemtop.engine.process.launch import Launch, Launched, start
 from tfmemtop.engine.stream.kept_sessions import kept_recordings, starts_after
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.placement import waits_for_script
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
 if TYPE_CHECKING:

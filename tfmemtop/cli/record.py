@@ -28,7 +28,7 @@ from tfmemtop.engine.process.launch import StartError
 from tfmemtop.engine.record import record
 from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out
+from tfmemtop.events.recording.lines import lines_left_out
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import describe, no_summary, reason
 from tfmemtop.findings.rules.ending import ending

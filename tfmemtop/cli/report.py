@@ -27,7 +27,7 @@ from tfmemtop.cli.output import print_lines
 from tfmemtop.cli.parser import BaseArguments, argument, option
 from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spacing_s
 from tfmemtop.events.recording import RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out, reason_of
+from tfmemtop.events.recording.lines import lines_left_out, reason_of
 from tfmemtop.reports.shared.data import PageSession
 from tfmemtop.reports.shared.html import html
 from tfmemtop.reports.shared.picture import picture

@@ -11,7 +11,7 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.kept_sessions import is_written, kept_recordings
 from tfmemtop.events import Event, Run
 from tfmemtop.events.recording import Recording, RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out
+from tfmemtop.events.recording.lines import lines_left_out
 from tfmemtop.events.recording.outline import STRETCH_S
 from tfmemtop.findings.review import LOOK_S
 from tfmemtop.state import State, apply

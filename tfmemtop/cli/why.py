@@ -22,7 +22,7 @@ from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
 from tfmemtop.events.recording import Recording, RecordingError, read
-from tfmemtop.events.recording.errors import lines_left_out
+from tfmemtop.events.recording.lines import lines_left_out
 from tfmemtop.failure import reason
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.reports.account import account

@@ -13,10 +13,10 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tfmemtop.engine.metrics.files import entry, publish, refused, session_labels, withdraw
+from tfmemtop.engine.metrics import entry, publish, refused, session_labels, withdraw
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
 from tfmemtop.engine.process.launch import Export
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Session, Trace
 from tfmemtop.failure import facts_of
 

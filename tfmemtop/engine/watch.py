@@ -31,10 +31,10 @@ from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.sources.windows import FindingWindows, WindowReader
 from tfmemtop.engine.sources.xla_reports import XlaReports
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder
 from tfmemtop.engine.stream.recorder import Recorder, Thinner
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import PutDown, Window
 from tfmemtop.events.recording import Writer
 from tfmemtop.limits import Machine, needs_gpus

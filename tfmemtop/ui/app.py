@@ -19,23 +19,21 @@ from textual.screen import ModalScreen, Screen
 
 from tfmemtop import boot
 from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
+from tfmemtop.experiments.session import Batch, Source
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.rules.ending import ending
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
-from tfmemtop.ui import refusals
-from tfmemtop.ui.choices import Choices
+from tfmemtop.ui import ScreenOutcome, UiOptions, refusals
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.process_actions import ProcessActions
 from tfmemtop.ui.screen_app import FramePacer
-from tfmemtop.ui.screens.drawn import Changed, Drawn, PoolWanted
-from tfmemtop.ui.screens.main_screen import MainScreen
+from tfmemtop.ui.screens import Changed, Drawn, PoolWanted
+from tfmemtop.ui.screens.main_screen import Choices, MainScreen
 from tfmemtop.units import format_bytes, format_duration
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from tfmemtop.engine.stream.server import connect
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.experiments.session import LiveSource, Source
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.experiments.session.source import LiveSource, Source
 from tfmemtop.failure import no_summary
-from tfmemtop.options import ScreenOutcome, UiOptions
-from tfmemtop.ui import choices
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.screen_app import ScreenApp
+from tfmemtop.ui.screens.main_screen import Choices, load_choices, save_choices
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 
@@ -141,7 +140,7 @@ def _keep(now: Choices, before: Choices, path: Path | None) -> Iterator[str]:
     """Save the user's choices for the next screen, if they have changed. Yield a line for the user if that fails."""
     if now != before and path is not None:
         try:
-            choices.save(now, path)
+            save_choices(now, path)
         except OSError as error:
             yield f"what you chose on the screen is not remembered: {error.strerror or error}"
 
@@ -172,7 +171,7 @@ async def _run(made: Awaitable[Source], options: UiOptions) -> ScreenOutcome:
     _forget_size()
     source = await made
     try:
-        before = choices.load(options.choices)
+        before = load_choices(options.choices)
         app = TfmemtopApp(source, options, before)
         outcome = await _shown(app)
         return replace(outcome, summary=(*_summary(source), *_keep(app.choices, before, options.choices)))

@@ -10,12 +10,11 @@ from textual.screen import ModalScreen
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.options import ScreenOutcome
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply
 from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.model import RunState
-from tfmemtop.ui import refusals
+from tfmemtop.ui import ScreenOutcome, refusals
 from tfmemtop.ui.screen_app import ScreenApp
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _LOOK_S = 1.0
 
 Successor = Callable[[str], str | None]
 RecordingOf = Callable[[str], Path | None]
-"""The types of ``successor`` and ``recording`` in :class:`tfmemtop.options.UiOptions`."""
+"""The types of ``successor`` and ``recording`` in :class:`tfmemtop.ui.UiOptions`."""
 
 # Each dialog is imported by the method that opens it: the first frame does not need it.
 
@@ -72,7 +71,7 @@ class NextRunActions(ScreenApp):
 
     def _upcoming(self) -> NextRun | None:
         """Return the next run, if there is one that a choice can reach. Else, notify the user."""
-        from tfmemtop.notebooks.kernel_process import is_recognised_again
+        from tfmemtop.notebooks import is_recognised_again
 
         upcoming = self.session.next
         if self.session.kernel is not None and not is_recognised_again(self.session.kernel):

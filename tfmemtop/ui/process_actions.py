@@ -6,8 +6,7 @@ from textual import on
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.options import ScreenOutcome
-from tfmemtop.ui import refusals
+from tfmemtop.ui import ScreenOutcome, refusals
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen

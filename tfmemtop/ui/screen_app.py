@@ -17,8 +17,8 @@ from textual.notifications import SeverityLevel
 
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
-from tfmemtop.options import ScreenOutcome, UiOptions
 from tfmemtop.safe import safe
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.draw.palette import ASCII, UNCOLOURED, UNICODE
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.ui.driver import TerminalDriver, driver_class

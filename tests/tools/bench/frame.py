@@ -14,8 +14,8 @@ from tests.tools.bench.machine import Machine
 from tests.tools.bench.table import Row
 from tests.tools.bench.yardstick import QUIET_S, Drawing, against, repainted_ms
 from tests.ui.recorded import Recorded
-from tfmemtop.options import UiOptions
 from tfmemtop.state import apply
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
 BOUND, BOUND_LARGE = 4.0, 8.0

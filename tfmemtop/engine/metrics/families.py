@@ -5,7 +5,7 @@ from functools import partial
 
 from prometheus_client.metrics_core import Metric
 
-from tfmemtop.engine.metrics.files import session_labels
+from tfmemtop.engine.metrics import session_labels
 from tfmemtop.events import DeviceReading
 from tfmemtop.events.machine import is_pinned
 from tfmemtop.findings.finding import DeviceFinding, Finding

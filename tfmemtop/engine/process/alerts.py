@@ -12,9 +12,9 @@ from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Event, NoticeKind, OutOfMemory, Run, RunEnd, Stopping
 from tfmemtop.exit_codes import SIGNALLED
 

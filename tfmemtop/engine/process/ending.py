@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Set
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.processes import descendants, own_start, session_of
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import (
     DeviceReading,
     Event,

@@ -14,7 +14,7 @@ from contextlib import suppress
 from tfmemtop.engine.own_thread import WAIT_S
 from tfmemtop.engine.process.keeper import BURST, CHUNK, Keeper
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, NoticeKind, Output, Run
 
 TICK_S = 0.05

@@ -29,8 +29,8 @@ from tfmemtop.engine.process.launch import (
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.sources.cgroup import OomCounter
 from tfmemtop.engine.sources.processes import HostProcess, exit_code
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import NoticeKind, Run, RunEnd
 from tfmemtop.events.recording import RecordingError
 from tfmemtop.exit_codes import SIGNALLED

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfmemtop.engine.sources.source import Source, read_from
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import AllocatorLine, Event, HookEnd, Probe, ProbeState
 from tfmemtop.events.damage import Damaged
 from tfmemtop.tensorflow_text import lines_of_exhaustion

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfmemtop.engine.sources.source import Source, read_beginning
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Bin, Chunk, Chunks, Damage, Event, HookEnd, MapMoment, MemoryMap, Region
 from tfmemtop.events.damage import Damaged, damage_of
 

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from tfmemtop.engine.sources.source import Send, Source
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import peer
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Event,
     Hook,

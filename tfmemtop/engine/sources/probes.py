@@ -13,7 +13,7 @@ from tfmemtop import boot
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import has_memory
 from tfmemtop.engine.sources.source import Source, helper_output
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import (
     Event,
     Hook,

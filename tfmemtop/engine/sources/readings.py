@@ -12,8 +12,8 @@ from tfmemtop.engine.sources.host import Host, Shown
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import Device, DeviceReading, Event, Initialised, Level, NoticeKind, Run, SharesMissing
 
 PACE_S = 1.0

@@ -7,7 +7,7 @@ import msgspec
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.source import Source, helper_output
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, Replayed, Run, Trace, Unreadable, Unreplayed, decode_event
 from tfmemtop.events.machine import is_pinned
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from tfmemtop.engine.sources.processes import session_of
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Damage, Event
 from tfmemtop.events.damage import Damaged
 

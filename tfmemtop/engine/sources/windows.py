@@ -19,8 +19,8 @@ from tfmemtop.engine.sources.holders_event import nothing_of
 from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Closed,
     Damage,

@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 
 from tfmemtop.engine.sources.processes import ancestors, read_command, read_environment
 from tfmemtop.home import user_folder
-from tfmemtop.notebooks.kernel_process import connection_file, notebook
+from tfmemtop.notebooks import connection_file, notebook
 from tfmemtop.placement import bounded_name, job_of
 from tfmemtop.workload import Workload
 

@@ -18,7 +18,7 @@ import msgspec
 
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.sources.source import Source, open_carefully
-from tfmemtop.engine.stream.stream import Stream
+from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, Hook, Run, XlaCluster, XlaMissing
 from tfmemtop.events.damage import Damaged, damage_of, damage_text
 from tfmemtop.units import MIB

@@ -17,7 +17,7 @@ import msgspec
 
 from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.events.recording import Writer
-from tfmemtop.events.recording.errors import reason_of, unwritable
+from tfmemtop.events.recording.lines import reason_of, unwritable
 from tfmemtop.home import output_folder
 from tfmemtop.settings import Settings
 from tfmemtop.units import GIB

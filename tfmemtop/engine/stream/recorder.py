@@ -18,11 +18,11 @@ from pathlib import Path
 import msgspec
 
 from tfmemtop.engine.own_thread import WAIT_S, OwnThread
-from tfmemtop.engine.stream.stream import Line, LineQueue, Stream, line_of
+from tfmemtop.engine.stream import Line, LineQueue, Stream, line_of
 from tfmemtop.events import Allocator, Event, Level, NoticeKind, Output
 from tfmemtop.events.base import Curve
 from tfmemtop.events.recording import RecordingError, Writer
-from tfmemtop.events.recording.errors import stopped
+from tfmemtop.events.recording.lines import stopped
 from tfmemtop.units import MIB
 
 LIMIT = 64 * MIB

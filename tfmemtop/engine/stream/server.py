@@ -6,8 +6,8 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 
+from tfmemtop.engine.stream import Line, LineQueue, Stream, line_of
 from tfmemtop.engine.stream.folders import peer
-from tfmemtop.engine.stream.stream import Line, LineQueue, Stream, line_of
 from tfmemtop.events import (
     CaughtUp,
     Command,

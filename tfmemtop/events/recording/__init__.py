@@ -6,8 +6,7 @@ keeps one line in memory, skips and counts damaged lines, and can read a file th
 at any chunk of a compressed recording.
 """
 
-from tfmemtop.events.recording.errors import RecordingError
-from tfmemtop.events.recording.lines import BEGINNING, Place
+from tfmemtop.events.recording.lines import BEGINNING, Place, RecordingError
 from tfmemtop.events.recording.reader import Recording, Start, read
 from tfmemtop.events.recording.writer import Writer
 

@@ -13,8 +13,18 @@ import msgspec
 
 from tfmemtop.events import FORMAT, Event, Session, Unreadable, decode_event, decoder, event_types
 from tfmemtop.events.recording.chunks import Chunk, chunks, is_packed
-from tfmemtop.events.recording.errors import RecordingError, reason_of
-from tfmemtop.events.recording.lines import BEGINNING, OUTLINE, SO_FAR, Lines, Place, header_of, is_repeat, repeated
+from tfmemtop.events.recording.lines import (
+    BEGINNING,
+    OUTLINE,
+    SO_FAR,
+    Lines,
+    Place,
+    RecordingError,
+    header_of,
+    is_repeat,
+    reason_of,
+    repeated,
+)
 from tfmemtop.events.recording.outline import outlined
 from tfmemtop.units import MIB
 

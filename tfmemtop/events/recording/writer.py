@@ -9,8 +9,17 @@ from pathlib import Path
 
 from tfmemtop.events import Event, encode
 from tfmemtop.events.recording.chunks import Packer
-from tfmemtop.events.recording.errors import reason_of, stopped, unwritable
-from tfmemtop.events.recording.lines import LONGEST_LINE, OUTLINE, SO_FAR, Elsewhere, header_of, repeat
+from tfmemtop.events.recording.lines import (
+    LONGEST_LINE,
+    OUTLINE,
+    SO_FAR,
+    Elsewhere,
+    header_of,
+    reason_of,
+    repeat,
+    stopped,
+    unwritable,
+)
 from tfmemtop.events.recording.outline import Outline
 from tfmemtop.events.recording.reader import first_line
 from tfmemtop.units import MIB

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from tfmemtop.events import Allocator, Command, DeviceReading, Event, ProcessReadings, recording
 from tfmemtop.events.recording import BEGINNING, Place, RecordingError
 from tfmemtop.events.recording.outline import outlined
-from tfmemtop.experiments.session.source import Batch
+from tfmemtop.experiments.session import Batch
 from tfmemtop.state import State, apply
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

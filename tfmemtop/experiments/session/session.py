@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tfmemtop import events
 from tfmemtop.events import Command, Event
 from tfmemtop.exit_codes import SIGNALLED
+from tfmemtop.experiments.session import Batch, Source
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.replay import ReplaySource
-from tfmemtop.experiments.session.source import Batch, Source
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState

@@ -32,8 +32,8 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import FIRST, SPANS, ChosenMoment, Window, moment_facts, newest, whole, young
-from tfmemtop.ui.panels.key_bar import Hints
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.keys import Hints
+from tfmemtop.ui.screens import Changed
 from tfmemtop.units import duration
 
 _BAR_LEAST, _BAR_LIKED = 4, 16  # cells

@@ -9,9 +9,9 @@ from rich.style import Style
 from textual import events
 
 from tfmemtop.events import StoppingPhase
+from tfmemtop.experiments.session import is_over
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.source import is_over
 from tfmemtop.placement import Placement, rank_in_short, where
 from tfmemtop.reports.settings import changes, in_effect
 from tfmemtop.safe import safe

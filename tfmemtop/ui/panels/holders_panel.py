@@ -33,7 +33,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, Glyphs
 from tfmemtop.ui.draw.scale import GUTTER
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
-from tfmemtop.ui.screens.drawn import PoolWanted
+from tfmemtop.ui.screens import PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, next_pool
 from tfmemtop.units import duration
 

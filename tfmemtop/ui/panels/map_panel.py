@@ -27,7 +27,7 @@ from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
 from tfmemtop.ui.panels.map_holders import MapHolders
-from tfmemtop.ui.screens.drawn import MAP_PACE_S, PoolWanted
+from tfmemtop.ui.screens import MAP_PACE_S, PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, beside, next_pool
 from tfmemtop.units import sentence
 

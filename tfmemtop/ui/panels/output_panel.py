@@ -16,11 +16,11 @@ from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui import keys
 from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
-from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.keys import Hints
 from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.panels.prompt import Prompt
 from tfmemtop.ui.panels.row_table import CursorPanel
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens import Changed
 from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
 from tfmemtop.units import format_bytes
 

@@ -15,8 +15,7 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
-from tfmemtop.ui.keys import ORDER_KEYS
-from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.keys import ORDER_KEYS, Hints
 from tfmemtop.ui.panels.process_rows import (
     Cursor,
     TreeRow,
@@ -28,7 +27,7 @@ from tfmemtop.ui.panels.process_rows import (
     tree,
 )
 from tfmemtop.ui.panels.row_table import RowTable
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens import Changed
 
 
 class ProcessTable(RowTable[TreeRow]):

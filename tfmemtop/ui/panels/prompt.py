@@ -9,7 +9,7 @@ from textual.widget import Widget
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.text import cut_left
-from tfmemtop.ui.screens.drawn import Changed
+from tfmemtop.ui.screens import Changed
 
 
 class Prompt:

@@ -12,8 +12,7 @@ from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
-from tfmemtop.ui.keys import FILTERING
-from tfmemtop.ui.panels.key_bar import Hints
+from tfmemtop.ui.keys import FILTERING, Hints
 from tfmemtop.ui.panels.prompt import Prompt
 
 _FAR = 100_000

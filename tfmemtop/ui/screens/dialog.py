@@ -19,8 +19,8 @@ from textual.widget import Widget
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
-from tfmemtop.ui.panels.key_bar import KeyBar
-from tfmemtop.ui.screens.drawn import Drawn
+from tfmemtop.ui.keys import KeyBar
+from tfmemtop.ui.screens import Drawn
 
 COPY_LINES = "copy the lines"
 COPIED = "Copied, if the terminal lets programs set the clipboard."

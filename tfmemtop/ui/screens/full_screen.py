@@ -13,10 +13,10 @@ from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.keys import Hints, KeyBar
 from tfmemtop.ui.panels.header import Header, ReplayBar
-from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.row_table import CursorPanel
-from tfmemtop.ui.screens.drawn import Changed, Drawn
+from tfmemtop.ui.screens import Changed, Drawn
 
 
 class CoveringPanel(CursorPanel):

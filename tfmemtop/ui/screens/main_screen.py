@@ -1,7 +1,11 @@
-"""The main screen: its panels, how they share the room, and the keys that change what they show."""
+"""The main screen: its panels, how they share the room, the keys that change what they show, the user's choices."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
 
+import msgspec
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -13,20 +17,60 @@ from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, can_be_read, choose
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
-from tfmemtop.ui.choices import Choices
 from tfmemtop.ui.draw.columns import Order, fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
 from tfmemtop.ui.draw.palette import Glyphs
-from tfmemtop.ui.keys import Key
+from tfmemtop.ui.draw.scale import ScaleChoice
+from tfmemtop.ui.keys import Hints, Key, KeyBar
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 from tfmemtop.ui.panels.header import Header, ReplayBar
-from tfmemtop.ui.panels.key_bar import Hints, KeyBar
 from tfmemtop.ui.panels.output_panel import OutputPanel
 from tfmemtop.ui.panels.process_rows import COLUMNS, process_order
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.panels.why_panel import WhyPanel
-from tfmemtop.ui.screens.drawn import MAP_PACE_S, Changed, Drawn, PoolWanted
+from tfmemtop.ui.screens import MAP_PACE_S, Changed, Drawn, PoolWanted
+
+_LARGEST = 4096  # bytes
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """Which panels are shown; ``sort``, the name of the column to sort by.
+
+    ``steps``: whether the graphs have a line of the steps' time.
+    """
+
+    output: bool = True
+    allocators: bool = True
+    scale: ScaleChoice = ScaleChoice.AUTO
+    sort: Annotated[str, msgspec.Meta(max_length=20)] = "GPU"
+    inverted: bool = False
+    steps: bool = False
+
+
+def load_choices(path: Path | None) -> Choices:
+    """Return the choices saved at *path*; the defaults, if *path* is ``None`` or cannot be read."""
+    if path is None:
+        return Choices()
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(_LARGEST), type=Choices)
+    except (OSError, msgspec.DecodeError):
+        return Choices()
+
+
+def save_choices(choices: Choices, path: Path) -> None:
+    """Save *choices* at *path*, completely or not at all.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        new.write_bytes(msgspec.json.encode(choices))
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 class MainScreen(Drawn, Screen[None]):

@@ -13,8 +13,8 @@ from tfmemtop.engine.sources.outside.look import About, Look, allocator_event, c
 from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.sources.source import Source
+from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.engine.stream.stream import Stream
 from tfmemtop.events import (
     Chunks,
     Device,
