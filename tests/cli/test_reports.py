@@ -19,12 +19,12 @@ from tfmemtop.cli.attach import choose
 from tfmemtop.cli.once import table
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
 from tfmemtop.engine.stream.folders import SessionInfo
+from tfmemtop.events.machine import Workload
 from tfmemtop.events.recording import read
 from tfmemtop.findings.review import review
 from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.state.figures import figures
-from tfmemtop.workload import Workload
 
 
 def test_what_a_process_belongs_to_has_a_column_if_it_is_known() -> None:

@@ -23,7 +23,7 @@ from tfmemtop.engine.sources.workloads import (
     with_environment,
     with_watcher,
 )
-from tfmemtop.workload import Workload, described
+from tfmemtop.events.machine import Workload, described
 
 A = "ff90ed5efd657539ce42198e0d61661d62f2a5d8de9439e2aeb046fb1ef4e0af"
 B = "9e073649debeec6d511391c9ec7627ee67ce3a3fb508b0fa0437a97f8e58ba98"

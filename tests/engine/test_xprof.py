@@ -16,7 +16,7 @@ from tfmemtop.engine.sources.holders_event import region_name
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import ChunkInUse, PoolStart, Record, WindowFile
 from tfmemtop.events import Closed, Holders, Opened, Window, decode_event
-from tfmemtop.state.step_course import WindowCourse, unpacked
+from tfmemtop.state.windows import WindowCourse, unpacked
 
 RECORDED = json.loads((Path(__file__).parent / "xprof" / "step.json").read_text())
 REGIONS = {region_name(number): number for number in range(5)}

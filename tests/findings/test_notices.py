@@ -29,12 +29,11 @@ from tfmemtop.events import (
     decode_event,
 )
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.missing import refusal_text
+from tfmemtop.findings.missing import refusal_text, unreplayed_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.findings.rules.notices import Noticed, say
 from tfmemtop.help import topic
-from tfmemtop.reports.unreplayed import unreplayed_text
 from tfmemtop.state import State, apply
 from tfmemtop.ui.screens.details import unseen_tensors
 

@@ -12,13 +12,13 @@ from tests.findings.test_keepers import IN_USE, actions, group, hooked, look, pa
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.growing import larger_each_time
 from tfmemtop.findings.outliers import outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request
+from tfmemtop.findings.rising import larger_each_time
 from tfmemtop.findings.room import no_room
 from tfmemtop.state.holders import Part
-from tfmemtop.state.step_course import unpacked
+from tfmemtop.state.windows import unpacked
 
 
 def request(

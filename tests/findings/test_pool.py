@@ -21,6 +21,7 @@ from tests.findings.situations import (
 )
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.events.machine import Workload
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.names import Place
 from tfmemtop.findings.remedy import Action, raise_limit
@@ -32,7 +33,6 @@ from tfmemtop.findings.rules.outside import HeldBeside, OutsidePool
 from tfmemtop.findings.rules.pool import CachedButIdle, TightLimit, WholeCard
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import NO_LIBRARIES
-from tfmemtop.workload import Workload
 
 
 def test_the_whole_card_reserved_says_how_much_is_in_use() -> None:

@@ -13,10 +13,10 @@ from tfmemtop import help
 from tfmemtop.engine.exporter import UNUSED
 from tfmemtop.engine.metrics.families import HELP, PREFIX, families, finding_key
 from tfmemtop.events import Allocator
+from tfmemtop.events.machine import Workload
 from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
-from tfmemtop.workload import Workload
 
 NAMES = sorted(path.name for path in RECORDINGS.glob("*.jsonl"))
 

@@ -21,9 +21,9 @@ from tfmemtop.findings.review import review
 from tfmemtop.reports import holders, why
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures as run_figures
-from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holder_views import listed
 from tfmemtop.state.holders import By
+from tfmemtop.state.windows import chosen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 NAMES = "seeds/limit-1g", "seeds/cut-up", "leaks/leak", "windows/xla"

@@ -21,8 +21,8 @@ from tfmemtop.reports.summary import summarise
 from tfmemtop.reports.why import page
 from tfmemtop.state import State, apply
 from tfmemtop.state.growing import growing
-from tfmemtop.state.holder_choice import chosen, recorded
 from tfmemtop.state.holders import By, Kind, standing
+from tfmemtop.state.windows import chosen, recorded
 
 
 def write_run(folder: Path, *more: events.Event) -> str:

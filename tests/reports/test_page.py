@@ -29,13 +29,12 @@ from tfmemtop.events import recording
 from tfmemtop.findings.holders import holder
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.shared.data import PageOwner, PagePool
-from tfmemtop.reports.shared.html import html
-from tfmemtop.reports.shared.sessions import page_data, page_session
+from tfmemtop.reports.shared.page import html, page_data, page_session
 from tfmemtop.reports.shared.windows import bounded, page_window, with_windows
 from tfmemtop.state import State, apply
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holders import By
+from tfmemtop.state.windows import chosen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 REAL = (

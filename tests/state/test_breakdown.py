@@ -5,7 +5,7 @@ import pytest
 from tests.streams import fold
 from tests.ui.recorded import events_until
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import KINDS, Breakdown, MemoryPart, breakdowns
+from tfmemtop.state.account import KINDS, Breakdown, MemoryPart, breakdowns
 
 
 def recorded(name: str, t: float) -> State:

@@ -10,9 +10,9 @@ from tests.streams import MIB
 from tfmemtop.events import recording
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.fold import apply
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Standing, standing
 from tfmemtop.state.model import Hooked, State
+from tfmemtop.state.windows import recorded
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 NAMES = ("h100-resnet", "h100-resnet-xla", "h100-transformer")

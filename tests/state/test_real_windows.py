@@ -13,8 +13,8 @@ from tests import streams as s
 from tests.state.real import alone, load, named
 from tfmemtop import events
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import chosen
 from tfmemtop.state.holders import By, Standing, course, standing
+from tfmemtop.state.windows import chosen
 
 FOLDER = Path(__file__).parent / "real_windows"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))

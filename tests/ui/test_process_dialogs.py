@@ -13,13 +13,13 @@ from tests.ui.recorded import Recorded
 from tests.ui.shown import rows
 from tests.ui.test_dialog import Host, opened
 from tfmemtop import events
+from tfmemtop.events.machine import Workload
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.screens.details import DetailsScreen, describe
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
-from tfmemtop.workload import Workload
 
 
 def screen_text(screen: Screen[Any]) -> list[str]:

@@ -13,9 +13,9 @@ from textual.pilot import Pilot
 from tests.streams import GIB, device, device_reading, fold, session
 from tests.ui.process_data import crowd, seen, small
 from tfmemtop import events
+from tfmemtop.events.machine import Workload
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.process_table import ProcessTable
-from tfmemtop.workload import Workload
 
 pytestmark = pytest.mark.screens
 

@@ -16,7 +16,7 @@ from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
 from tfmemtop.experiments.session.whatif import ask
 from tfmemtop.experiments.session.whatif import traced as traced_in
-from tfmemtop.reports.unreplayed import unreplayed_remedy, unreplayed_text
+from tfmemtop.findings.missing import unreplayed_remedy, unreplayed_text
 from tfmemtop.state.predicted import predicted
 
 pytestmark = pytest.mark.tensorflow

@@ -26,10 +26,9 @@ from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.missing import only_asked, unused_probe
 from tfmemtop.findings.probe import why_unused
 from tfmemtop.reports.holders import lifetimes_json, lifetimes_table, table, to_json
-from tfmemtop.state.holder_choice import Chosen, chosen, missing, moment, recorded
 from tfmemtop.state.holder_views import fullest_in
 from tfmemtop.state.holders import By
-from tfmemtop.state.step_course import unpacked
+from tfmemtop.state.windows import Chosen, chosen, missing, moment, recorded, unpacked
 from tfmemtop.units import format_bytes
 
 

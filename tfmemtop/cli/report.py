@@ -29,9 +29,8 @@ from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spaci
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.events.recording.lines import lines_left_out, reason_of
 from tfmemtop.reports.shared.data import PageSession
-from tfmemtop.reports.shared.html import html
+from tfmemtop.reports.shared.page import html, page_comparison, page_data, page_session
 from tfmemtop.reports.shared.picture import picture
-from tfmemtop.reports.shared.sessions import page_comparison, page_data, page_session
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures
 from tfmemtop.state.ranks import Rank, ranked

@@ -18,12 +18,11 @@ from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
 from tfmemtop.experiments.whatif.settings import cards
-from tfmemtop.findings.missing import unused_probe
-from tfmemtop.reports.unreplayed import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
+from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered, unused_probe
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state import State, apply
-from tfmemtop.state.holder_choice import missing
 from tfmemtop.state.predicted import predicted
+from tfmemtop.state.windows import missing
 
 
 class WhatIfArguments(ReportArguments):

@@ -10,8 +10,8 @@ import msgspec
 
 from tfmemtop.cluster.client import PACE_S, RISE_S, Sample
 from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, Wrong, natural, pool_of
-from tfmemtop.findings.ranks import Usual, usual_of
 from tfmemtop.safe import safe
+from tfmemtop.state.ranks import Usual, usual_of
 from tfmemtop.units import format_bytes, format_duration, format_rate, format_short
 
 NEARLY_SHARE = 0.95

@@ -7,13 +7,12 @@ fragmentation.
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.growing import larger_each_time
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request
-from tfmemtop.findings.rising import merged, retained, rise_until
+from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, limit_text, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State

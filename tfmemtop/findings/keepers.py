@@ -10,18 +10,22 @@ from collections.abc import Callable, Iterator
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.data_sets import dataset_buffer
-from tfmemtop.findings.graphs import SESSION, constants_captured, graph_grows, is_keras
 from tfmemtop.findings.names import capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
-from tfmemtop.findings.tapes import tape_open
+from tfmemtop.findings.tensorflow_keepers import (
+    SESSION,
+    constants_captured,
+    dataset_buffer,
+    graph_grows,
+    is_keras,
+    tape_open,
+)
 from tfmemtop.state.attribution import COPIED, Kind
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import Part
-from tfmemtop.state.holdings import TENSORS
+from tfmemtop.state.holdings import TENSORS, Kept
 from tfmemtop.state.inventory import Group
-from tfmemtop.state.kept import Kept
+from tfmemtop.state.windows import recorded
 from tfmemtop.units import counted, format_bytes
 
 _LOOSE, _SEVERAL = 32, 4

@@ -8,8 +8,8 @@ from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.names import operation_name
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.request import Request, at_line
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, standing
+from tfmemtop.state.windows import recorded
 from tfmemtop.units import format_bytes
 
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")

@@ -17,9 +17,8 @@ from tfmemtop.findings.names import (
     spot,
     tensor_text,
 )
-from tfmemtop.findings.past_requests import largest_before
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
-from tfmemtop.findings.request import Request, is_vectorized
+from tfmemtop.findings.request import Request, is_vectorized, largest_before
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.model import Hooked

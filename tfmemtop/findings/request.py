@@ -1,13 +1,20 @@
-"""A request for memory for which there was no room: who asked for it, and what was there. Pure."""
+"""A request for memory for which there was no room: who asked, what was there, how large those before were. Pure."""
 
 import re
+from collections import Counter
+from collections.abc import Set
+from operator import le
 
 import msgspec
 
+from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.names import named_spot, node_name, operation_name
 from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.attribution import made_at
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
+from tfmemtop.state.windows import WindowCourse, recorded, unpacked
 
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
 _VECTORIZING = re.compile(r"(?:\b[\w.]+\.)?(?:batch_jacobian|jacobian|vectorized_map)(?=\()")
@@ -59,3 +66,118 @@ def vectorized_name(a: Anatomy) -> str:
     """Return what computes the rows of a vectorized request: ``tape.jacobian``, if the script's line has one call."""
     calls = {found[0] for found in _VECTORIZING.finditer(a.code)}
     return calls.pop() if len(calls) == 1 else "a Jacobian or a vectorized map"
+
+
+_US = 1e6
+_ROUNDS, _SIZES = 3, 2
+"""The least number of times that each size was asked for, and of sizes, where only an operation's name is known."""
+
+
+class PastRequest(msgspec.Struct, frozen=True):
+    """The largest request of the same kind before: its ``shape``, and its ``bytes``."""
+
+    shape: tuple[int, ...]
+    bytes: int
+
+
+def largest_before(
+    hooked: Hooked,
+    device: str,
+    operation: str | None,
+    shape: list[int] | None,
+    before: float,
+    variables: Set[tuple[int, ...]] = frozenset(),
+    line: str | None = None,
+    node: str | None = None,
+) -> PastRequest | None:
+    """Return the largest earlier request like one for *shape* by *operation*, made by *before*.
+
+    It is one by the same *node* of a graph, if one was recorded, or by the same operation, if that is known by its
+    name; else one for a tensor of as many dimensions, most of which are equal, or which the same *line* of the script
+    asked for. What has the shape of one of the *variables* is left out: its size is not that of a batch; so is what may
+    be of the same batch. ``None`` if neither a layer's name nor a shape is known, or if there was room for an even
+    larger one, or for as much by the same node.
+    """
+    name = operation if operation and not operation.startswith("__") else None
+    if shape is None and (name is None or "/" not in name):
+        return _in_rounds(hooked, device, name, before) if name else None
+    found: list[tuple[bool, bool, PastRequest]] = []
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        for kind, _ in _made_by(before, window, course):
+            known = list(kind.shape or ())
+            if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
+                continue
+            same = node is not None and named(course.name(kind)) == named(node)
+            if shape is not None and (_extends(shape, known) or (same and known == shape)):
+                return None
+            wider = shape is not None and name is None and _is_of_another_width(known, shape)
+            if wider and not same:
+                continue
+            at_line = name is not None and _is_at(line, hooked, course.name(kind))
+            if shape is None or (
+                (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
+                and _is_of_another_batch(known, shape)
+            ):
+                of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
+                found.append((same, not wider, PastRequest(() if of_bytes else tuple(known), kind.requested)))
+    return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]
+
+
+def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastRequest | None:
+    """Return the largest earlier request by the operation *name*, if it asked again and again for each of its sizes.
+
+    The operations of all layers have one name where they are run eagerly. So one that asked once for a size may be of
+    another layer, and of the same batch.
+    """
+    sizes = Counter[int]()
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        for kind, count in _made_by(before, window, course):
+            if course.name(kind) == name:
+                sizes[kind.requested] += count
+    if len(sizes) < _SIZES or min(sizes.values()) < _ROUNDS:
+        return None
+    return PastRequest((), max(sizes))
+
+
+def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple[Holding, int]]:
+    """Return the kinds of allocations of a *window* that were made by then, and how often."""
+    spans = zip(course.holdings, course.begins, strict=True)
+    past = Counter(place for place, event in spans if event < 0 or window.began + course.times[event] / _US <= before)
+    return [(course.kinds[place], past[place]) for place in sorted(past)]
+
+
+def _same(one: str, other: str, *, whole: bool) -> bool:
+    """Return whether two names are of the same operation: of the same layer too, if the *whole* names are compared."""
+    return one == other if whole else named(one).base == named(other).base
+
+
+def _extends(small: list[int], large: list[int]) -> bool:
+    """Return whether *large* is like *small*, with some dimensions larger: at least half of them are equal.
+
+    If only the last dimension differs, that is the width of a layer, and these are two layers.
+    """
+    if len(small) != len(large) or small[:-1] == large[:-1]:
+        return False
+    pairs = list(zip(small, large, strict=True))
+    return sum(old == new for old, new in pairs) * 2 >= len(pairs) and all(new >= old for old, new in pairs)
+
+
+def _smaller(small: list[int], large: list[int] | None) -> bool:
+    return large is not None and len(small) == len(large) and all(map(le, small, large))
+
+
+def _is_at(line: str | None, hooked: Hooked, operation: str) -> bool:
+    made = made_at(hooked, operation)
+    return made is not None and line == f"{made.file}:{made.line}"
+
+
+def _is_of_another_width(known: list[int], shape: list[int]) -> bool:
+    """Return whether only the second of four dimensions differs: on a GPU, that may be the channels of pictures."""
+    return len(known) == len(shape) == 4 and known[0] == shape[0] and known[2:] == shape[2:]
+
+
+def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:
+    """Return whether no new size of *shape* is in *known*: what has one belongs to the same batch."""
+    return set(known).isdisjoint(new for old, new in zip(known, shape, strict=True) if new > old)

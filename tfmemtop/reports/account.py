@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.account import Account
-from tfmemtop.state.breakdown import Breakdown, MemoryPart, MemorySlice, breakdowns
+from tfmemtop.state.account import Account, Breakdown, MemoryPart, MemorySlice, breakdowns
 from tfmemtop.state.holder_views import since_run_s
 from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run

@@ -12,10 +12,9 @@ from tfmemtop.findings.holders import group, holder, kind, nameless
 from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import Chosen, higher_peak
 from tfmemtop.state.holder_views import Lifetime, Lifetimes, lifetimes
 from tfmemtop.state.holders import By, Holder, Standing, standing
-from tfmemtop.state.step_course import times_us
+from tfmemtop.state.windows import Chosen, higher_peak, times_us
 from tfmemtop.units import aligned, counted, duration, format_bytes, spoken
 
 _WIDTH = 96

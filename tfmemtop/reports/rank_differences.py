@@ -13,13 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.events.runs import Ending
-from tfmemtop.findings.ranks import SHARE, usual_beside
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS, Measure
 from tfmemtop.state.figures import EffectiveSettings
-from tfmemtop.state.ranks import Along, Laid, Rank
+from tfmemtop.state.ranks import SHARE, Along, Laid, Rank, usual_beside
 from tfmemtop.units import counted, format_bytes, format_count, format_rate, spoken
 
 _GAP = 0.05

@@ -6,8 +6,8 @@ from typing import Any
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.machine import is_gpu
 from tfmemtop.findings.holders import operation
+from tfmemtop.findings.missing import unreplayed_remedy, unreplayed_text
 from tfmemtop.limits import typed, with_margin
-from tfmemtop.reports.unreplayed import unreplayed_remedy, unreplayed_text
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted

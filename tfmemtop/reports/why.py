@@ -21,10 +21,10 @@ from tfmemtop.reports.holders import WHO_HOLDS, in_short, not_recorded, top_rows
 from tfmemtop.reports.holders import to_json as to_json_holders
 from tfmemtop.reports.settings import kept_options
 from tfmemtop.safe import safe
-from tfmemtop.state.holder_choice import Chosen, chosen, missing
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
+from tfmemtop.state.windows import Chosen, chosen, missing
 from tfmemtop.units import format_bytes, spoken
 
 ROWS = 3

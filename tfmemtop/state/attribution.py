@@ -11,12 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
 from tfmemtop.state.located import Listed, located, other_values, sources
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
-from tfmemtop.state.step_course import WindowCourse, unpacked
+from tfmemtop.state.windows import WindowCourse, recorded, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array

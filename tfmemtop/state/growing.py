@@ -11,9 +11,8 @@ import msgspec
 from tfmemtop.events import Holders, OperationLine
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.step_course import REMEMBERED, unpacked
+from tfmemtop.state.windows import REMEMBERED, recorded, unpacked
 
 _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
 

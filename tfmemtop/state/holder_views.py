@@ -11,12 +11,11 @@ from tfmemtop import events
 from tfmemtop.events import Holders
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, attribution
-from tfmemtop.state.holder_choice import chosen, recorded
 from tfmemtop.state.holders import ORDER, By, Holder, Part, Standing, StepSlice, course, slices, standing
 from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
-from tfmemtop.state.step_course import REMEMBERED, times_us, unpacked
+from tfmemtop.state.windows import REMEMBERED, chosen, recorded, times_us, unpacked
 
 
 class HolderRow(Holder, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
-from tfmemtop.state.step_course import times_us, unpacked
+from tfmemtop.state.windows import times_us, unpacked
 
 
 class By(Enum):

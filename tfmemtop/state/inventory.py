@@ -20,13 +20,11 @@ from tfmemtop.events.damage import Damaged
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.holders import By, Part, standing
-from tfmemtop.state.holdings import OPTIMIZER, TENSORS
-from tfmemtop.state.kept import Kept, both, kept_of, merged
+from tfmemtop.state.holdings import OPTIMIZER, TENSORS, Kept, both, kept_of, merged
 from tfmemtop.state.located import FRESH_S, found_by_path, lies_in
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.step_course import unpacked
+from tfmemtop.state.windows import recorded, unpacked
 
 _OWN = re.compile(r"\[\*\](\._\w+)+$")
 """An object's own attributes, of one of many: Keras keeps the logits of a result of softmax so."""

@@ -22,7 +22,7 @@ from tfmemtop.events.allocations import FOREVER
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.step_course import WindowCourse
+from tfmemtop.state.windows import WindowCourse
 
 _NEAR_S = 1.0
 """Seconds. Memory may have been used again in a longer time: then only a buffer as large as the allocation is found."""

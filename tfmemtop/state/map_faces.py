@@ -15,7 +15,7 @@ from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.holders import ORDER
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolMap, RegionView
-from tfmemtop.state.step_course import times_us, unpacked
+from tfmemtop.state.windows import times_us, unpacked
 
 FREE = 0
 """The face of a cell in which nothing is in use. Other faces are 1 + the index of a kind in ``ORDER``."""

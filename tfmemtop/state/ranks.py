@@ -1,13 +1,15 @@
-"""The ranks of a job side by side: their memory over the same steps, or over the same seconds. Pure.
+"""The ranks of a job side by side: their memory over the same steps, or over the same seconds; what is usual. Pure.
 
 Clocks of different hosts are not compared. Ranks that count the same steps are shown over these steps, others over the
-seconds since each first held memory.
+seconds since each first held memory. A rank is unusual if it differs from the others by more than ranks usually do.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +17,37 @@ from tfmemtop.placement import Placement
 from tfmemtop.state.comparable import ENOUGH_S, ENOUGH_STEPS, Measure
 from tfmemtop.state.figures import RunFigures
 from tfmemtop.state.model import State
+from tfmemtop.units import MIB
+
+SHARE = 0.05
+LEAST = 16 * MIB
+"""Up to this share of the usual figure, or up to so many bytes, a difference does not count."""
+_SPREADS = 3
+"""A difference counts only if the rank is so many times as far from the median as ranks usually are."""
+
+
+class Usual(NamedTuple):
+    """The usual ``value`` of a figure, and the ``spread``: how far ranks usually are from it."""
+
+    value: float
+    spread: float
+
+    def excludes(self, value: float, least: float = LEAST) -> bool:
+        """Return whether *value* is unusual. It is not if it differs by at most *least*."""
+        return abs(value - self.value) > max(SHARE * self.value, least, _SPREADS * self.spread)
+
+
+def usual_of(values: Sequence[float]) -> Usual:
+    """Return what is usual of the *values* of all ranks."""
+    middle = median(values)
+    return Usual(middle, median(abs(value - middle) for value in values))
+
+
+def usual_beside(mine: float, others: Sequence[float]) -> Usual:
+    """Return what is usual for a rank that has *mine*: the median, or what the only other rank has."""
+    middle = median([*others, mine]) if len(others) > 1 else others[0]
+    return Usual(middle, median(abs(value - middle) for value in others) if len(others) > 2 else 0)
+
 
 STRETCHES = 100
 """The most stretches into which a run is divided. Each is at least a step long, and its highest figure counts."""

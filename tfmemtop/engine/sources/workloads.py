@@ -17,10 +17,10 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from tfmemtop.engine.sources.processes import ancestors, read_command, read_environment
+from tfmemtop.events.machine import Workload
 from tfmemtop.home import user_folder
 from tfmemtop.notebooks import connection_file, notebook
 from tfmemtop.placement import bounded_name, job_of
-from tfmemtop.workload import Workload
 
 _ID = r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,20}"  # the second form is that of Amazon's Fargate
 _UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"  # the second is that of a static pod

@@ -19,9 +19,9 @@ from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.history import LONG_S, Trend, UseWindow
-from tfmemtop.state.holder_choice import recorded
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.steps import pace
+from tfmemtop.state.windows import recorded
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
 LEAK_WINDOWS = 18

@@ -13,7 +13,7 @@ from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.state.step_course import REMEMBERED, unpacked
+from tfmemtop.state.windows import REMEMBERED, unpacked
 from tfmemtop.units import format_bytes
 
 _SHARE = 0.5  # of the peak, above which a buffer is reported

@@ -33,16 +33,16 @@ from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest
 from tfmemtop.reports.why import command_to_paste, heading, quoted, sized
 from tfmemtop.settings import masked
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import Breakdown, breakdown_of, breakdowns
+from tfmemtop.state.account import Breakdown, breakdown_of, breakdowns
 from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.frameworks import used_frameworks
-from tfmemtop.state.holder_choice import Chosen, chosen, recorded
 from tfmemtop.state.lookup import device_of, of_run
 from tfmemtop.state.map_faces import Faces
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.pool_views import PoolKey, pool_map
 from tfmemtop.state.predicted import predicted
 from tfmemtop.state.program import title
+from tfmemtop.state.windows import Chosen, chosen, recorded
 from tfmemtop.units import counted, format_bytes
 
 _SEVERITIES = {Severity.ERROR: "fatal", Severity.WARNING: "warning", Severity.INFO: "info"}

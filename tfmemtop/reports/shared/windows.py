@@ -10,11 +10,10 @@ from tfmemtop.findings.names import frames
 from tfmemtop.reports.holders import about, higher, what_was_recorded
 from tfmemtop.reports.shared.data import PageMap, PageOwner, PagePool, PageRegion, PageWindow
 from tfmemtop.state.attribution import Kind, Owner, attribution
-from tfmemtop.state.holder_choice import Chosen
 from tfmemtop.state.holders import By, row_key, standing
 from tfmemtop.state.map_faces import FREE, Faces, kind_of
 from tfmemtop.state.pool_views import PoolMap, RegionView
-from tfmemtop.state.step_course import unpacked
+from tfmemtop.state.windows import Chosen, unpacked
 from tfmemtop.units import format_bytes
 
 NO_ADDRESS = -1

@@ -7,7 +7,6 @@ from textual.geometry import clamp
 
 from tfmemtop import events
 from tfmemtop.state import State
-from tfmemtop.state.holder_choice import fullest, higher_peak, moment, nearest
 from tfmemtop.state.holder_views import (
     Change,
     HolderRow,
@@ -24,6 +23,7 @@ from tfmemtop.state.holder_views import (
 from tfmemtop.state.holders import By, Part, StepSlice
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.state.windows import fullest, higher_peak, moment, nearest
 from tfmemtop.ui.screens.full_screen import beside
 
 

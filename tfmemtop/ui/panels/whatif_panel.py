@@ -12,9 +12,8 @@ from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
 from tfmemtop.failure import describe, reason
-from tfmemtop.findings.missing import only_tensorflow
+from tfmemtop.findings.missing import only_tensorflow, unanswered, unreplayed_remedy, unreplayed_text
 from tfmemtop.reports import whatif
-from tfmemtop.reports.unreplayed import unanswered, unreplayed_remedy, unreplayed_text
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui import refusals

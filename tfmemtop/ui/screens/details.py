@@ -8,6 +8,7 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
+from tfmemtop.events.machine import workload_facts, names_not_readable
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.rules import attached as outside_words
@@ -17,7 +18,7 @@ from tfmemtop.reports.account import heading, others_say, why_they_differ
 from tfmemtop.safe import safe
 from tfmemtop.settings import masked
 from tfmemtop.state import State
-from tfmemtop.state.breakdown import Breakdown, MemoryPart, breakdowns
+from tfmemtop.state.account import Breakdown, MemoryPart, breakdowns
 from tfmemtop.state.holdings import TENSORS, largest
 from tfmemtop.state.lookup import outer_number
 from tfmemtop.state.model import Hooked, ProcessState
@@ -28,7 +29,6 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNIC
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.ui.screens.dialog import Hint, PageDialog
 from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration
-from tfmemtop.workload import described, not_readable
 
 _NAME, _FIGURE = 14, 11  # cells
 _KINDS = (Style(color="green"), Style(color="bright_green"), Style(color="cyan"), Style(color="bright_cyan"))
@@ -260,10 +260,10 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
         page.fact("number", f"{seen.pid}; in its container {', '.join(map(str, seen.inner_pids))}")
     if (outer := outer_number(state, seen.pid)) is not None:
         page.fact("number", f"{seen.pid}; outside this container {outer}")
-    for label, text in described(seen.workload) if seen.workload else ():
+    for label, text in workload_facts(seen.workload) if seen.workload else ():
         page.fact(label, text)
     if seen.unread:
-        page.fact("not readable", not_readable(seen.unread), WARNING)
+        page.fact("not readable", names_not_readable(seen.unread), WARNING)
     if seen.started:
         started = datetime.fromtimestamp(seen.started).strftime("%Y-%m-%d %H:%M:%S")
         elapsed = next((row.elapsed_s for row in rows if row.elapsed_s is not None and not row.process.gone), None)

@@ -1,0 +1,275 @@
+"""The causes that TensorFlow keeps memory for the script: functions traced again, data sets, gradient tapes. Pure."""
+
+from collections import Counter
+from pathlib import PurePath
+
+from msgspec.structs import replace
+
+from tfmemtop.events import OperationLine, Traced
+from tfmemtop.events.census import DatasetBuffer
+from tfmemtop.events.machine import is_cpu
+from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.names import argument_changed, capital, holder_name, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.scene import MANY, Scene
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
+from tfmemtop.state.inventory import NUMBER, is_constant
+from tfmemtop.state.windows import recorded
+from tfmemtop.tensorflow_text import failed_node
+from tfmemtop.units import format_bytes
+
+SESSION = "SessionRun"
+"""The function of the steps of a TensorFlow 1 session, whose variables the graph keeps."""
+
+_TRACED = 3  # graphs of one function, from which on their constants may be many
+
+
+def constants_captured(scene: Scene) -> Cause | None:
+    """A ``tf.function`` that is made, or traced, again and again keeps a copy of its constants each time.
+
+    Keras makes its own anew for each model. There the models are the cause.
+    """
+    functions = (one.function for one in scene.hooked.steps.courses.values())
+    functions = (one for one in functions if not is_keras(one.file))
+    made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
+    if made is None or max(made.anew, made.traces) < _TRACED:
+        return None
+    constants = [part for part in scene.stock.parts if _of_graphs(part, made, scene.stock.device)]
+    size = min(scene.stock.rest, sum(part.bytes for part in constants))
+    if not constants or not scene.matters(size):
+        return None
+    each = max(constants, key=lambda part: part.bytes)
+    anew = made.anew >= _TRACED
+    changed = made.changed[:1] if not anew else []
+    what = f"was defined {made.anew} times" if anew else f"was traced {made.traces} times"
+    why = f", as {argument_changed(changed[0])}" if changed else ""
+    name, place = f"tf.function {quoted(made.name)}", f" ({spot(made.file, made.line)})"
+    line = f" of line {each.line.line}" if each.line and each.line.file == made.file else ""
+    known = (place, why, line), (place, why, ""), ("", why, line), (place, "", line), (place, "", ""), ("", "", "")
+    texts = (f"{name}{at} {what}{why}; each graph keeps a constant{of}: {scene.sized(size)}." for at, why, of in known)
+    return Cause(
+        Key.CONSTANTS_CAPTURED,
+        fitting(*texts, room=scene.room),
+        made.name,
+        size,
+        sum(part.count for part in constants),
+        (Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS,),
+        ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
+        (
+            f"The largest are {format_bytes(each.requested // max(1, each.count))} each.",
+            *(f"Argument {argument_changed(one)} in {quoted(made.name)}." for one in changed),
+        ),
+    )
+
+
+def is_keras(file: str) -> bool:
+    """Return whether *file* is a module of Keras, which makes functions for each model."""
+    return "keras" in PurePath(file).parts
+
+
+def _of_graphs(part: Part, made: Traced, device: str) -> bool:
+    """Return whether graphs of the function *made* keep *part*: their constants.
+
+    On a GPU a constant may have the name of the operation that needs it. Where each call has traced the function, a
+    result that is there several times has outlived its call, unless a loop of the function's collects such results.
+    """
+    if is_constant(part, device):
+        return True
+    several = part.count >= _TRACED and part.kind is Kind.ACTIVATIONS and "while" not in part.operation
+    stack = part.line.stack if part.line else ()
+    return made.calls == made.traces and several and any(call.startswith(f"{made.name} ") for call in stack)
+
+
+def graph_grows(scene: Scene) -> Cause | None:
+    """A script of TensorFlow 1 adds operations to its graph again and again; the session keeps what each one holds."""
+    added: dict[OperationLine, list[Part]] = {}
+    for part in scene.stock.parts:
+        if part.line is not None and not part.python_name:
+            added.setdefault(replace(part.line, operation=NUMBER.sub("", part.operation)), []).append(part)
+    line, parts = max(added.items(), key=lambda each: len(each[1]), default=(None, []))
+    size = sum(part.bytes for part in parts)
+    # Each is there once, under a number of its own, and they have come one after another.
+    if line is None or len(parts) < MANY or size > 4 * scene.need.rose or not scene.matters(size):
+        return None
+    if not any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
+        return None
+    place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
+    whole = f": {len(parts)} times, {scene.sized(size)}."
+    return Cause(
+        Key.CONSTANTS_CAPTURED,
+        fitting(f"{place}{code}{whole}", f"{place}{whole}", room=scene.room),
+        line.code,
+        size,
+        len(parts),
+        (Action.BUILD_ONCE,),
+        (
+            "value = tf.placeholder(tf.float32, shape)  # once, before the loop",
+            "assign = tf.assign(variable, value)",
+            "sess.run(assign, {value: array})  # in the loop",
+        ),
+        ("Each time the graph gets more operations, and the session keeps their memory until it is closed.",),
+    )
+
+
+_CACHE, _INTERLEAVE = "cache", "interleave"
+_BUFFERS = {
+    "shuffle": Action.SMALLER_BUFFER,
+    _CACHE: Action.CACHE_IN_FILE,
+    "prefetch": Action.PREFETCH_LESS,
+    _INTERLEAVE: Action.INTERLEAVE_LESS,
+}
+"""The kinds of data sets that keep elements, with what helps."""
+
+_MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
+"""The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
+
+
+def dataset_buffer(scene: Scene) -> Cause | None:
+    """A data set keeps elements: to shuffle them, or to have them again.
+
+    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    """
+    kind = _buffering(scene)
+    if kind is None or not is_cpu(scene.stock.device):
+        return None
+    look = scene.stock.look or scene.stock.census
+    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
+    room = (largest.elements or 0) * (largest.each or 0) if largest else 0
+    each, count, size, most = _elements(scene)
+    if largest is not None and (size < room or not _alike(largest, each)):
+        each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
+    if not each or not scene.matters(size):
+        return None
+    made = f", made at {spot(most.line.file, most.line.line)}" if most and most.line and most.line.file else ""
+    of = f"up to {largest.elements:,} elements of {format_bytes(each)}" if largest else ""
+    if largest is not None and size // each < (largest.elements or 0):
+        of = f"~{size // each:,} of at most {largest.elements:,} elements"
+    what = f"The {'cache' if kind == _CACHE else f'{kind} buffer'} of a data set keeps "
+    what += of or f"~{size // each:,} elements of {format_bytes(each)}"
+    if kind == _INTERLEAVE and most is not None:
+        of = tensor_text(list(most.shape or ()), most.dtype)
+        what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
+        failure = scene.hooked.failure
+        once = most.count == count and "while" not in most.operation
+        if failure and once and failed_node(failure.error.message) == most.operation:
+            what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
+    whole = f": {scene.sized(size, '~')}."
+    return Cause(
+        Key.DATASET_BUFFER,
+        fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),
+        f"tf.data {kind}",
+        size,
+        count or size // each,
+        (_BUFFERS[kind],),
+    )
+
+
+def _elements(scene: Scene) -> tuple[int, int, int, Part | None]:
+    """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all.
+
+    The last is the largest part of them.
+    """
+    kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
+    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
+    parts = [part for part in alike if part.count >= MANY]
+    if not parts:
+        return 0, 0, 0, None
+    most = max(parts, key=lambda part: part.bytes)
+    each = most.requested // most.count
+    same = [part for part in parts if part.requested // part.count == each]
+    return each, sum(part.count for part in same), min(sum(part.bytes for part in same), scene.stock.rest), most
+
+
+def _of_step(scene: Scene) -> int:
+    """Return the bytes of recorded results of the model's layers, which are no elements of a data set."""
+    layers = {part.layer for part in scene.stock.parts if part.kind is Kind.VARIABLES and part.layer}
+    results = (part for part in scene.stock.parts if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS))
+    return sum(part.bytes for part in results if part.layer in layers)
+
+
+def _buffering(scene: Scene) -> str | None:
+    """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
+    failure = scene.hooked.failure
+    if failure is not None and "InterleaveDataset" in failure.error.message:
+        return _INTERLEAVE  # an operation of its function failed
+    look = scene.stock.look or scene.stock.census
+    told = list(look.buffers) if look else []
+    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
+    known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
+    each, _, size, _ = _elements(scene)
+    return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
+
+
+def _room(kind: str, told: list[DatasetBuffer], each: int) -> float:
+    """Return how many bytes of elements of *each* bytes the buffers of a *kind* can keep: infinite if not known."""
+    alike = [one for one in told if one.kind == kind and _alike(one, each)]
+    return sum((one.elements or 0) * (one.each or 0) for one in alike) or float("inf")
+
+
+def _alike(buffer: DatasetBuffer, each: int) -> bool:
+    """Return whether allocations of *each* bytes may be elements of *buffer*, or the largest of their tensors."""
+    return (buffer.each or 0) / 2 <= each <= (buffer.each or 0)
+
+
+_ON_TAPE = 64
+"""The least number of tensors on one tape. Fewer may be those of one step, which it needs."""
+
+_GRADIENT = ".gradient("
+
+_ON_ONE_TAPE = (
+    "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
+    "    y = tf.recompute_grad(f)(x)  # in place of y = f(x): keeps x, and computes f(x) again for the gradient",
+)
+_OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
+
+_OPEN_EACH, _DROP_EACH = "Use a tape for each round of a loop, or tf.recompute_grad.", "Drop each after its gradient()."
+
+_OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
+"""The kinds of memory that a tape may keep."""
+
+
+def tape_open(scene: Scene) -> Cause | None:
+    """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
+    outputs: tuple[Kind, ...] = _OUTPUTS
+    tapes = (scene.stock.look.tapes or 0) if scene.stock.look else 0
+    if not tapes and any(one is not None and _GRADIENT in one.code for one in scene.stopped):
+        # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
+        tapes, outputs = 1, _OUTPUTS[:2]
+    known = [part for part in scene.stock.parts if part.count and part.kind in outputs]
+    parts = [part for part in known if not is_constant(part, scene.stock.device)]
+    size = min(scene.stock.rest, sum(part.bytes for part in parts))
+    if not tapes or not scene.matters(size):
+        return None
+    alike: dict[int, list[Part]] = {}  # by the bytes of each: on a GPU the shapes of many outputs are not recorded
+    for part in parts:
+        alike.setdefault(part.requested // part.count, []).append(part)
+    each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
+    count, shapes = sum(part.count for part in most), {part.shape for part in most}
+    several = sum(part.bytes for part in most) * 2 >= size and count >= (MANY if tapes > 2 else _ON_TAPE)
+    told = scene.stock.look is not None and scene.stock.look.tapes
+    if (not several and tapes < MANY) or (not told and len({part.operation for part in most}) == 1):
+        return None  # as a single step may need it; or no forward pass, of which a tape keeps several operations
+    shape = shapes.pop() if len(shapes) == 1 else None
+    what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
+    made = Counter[str]()
+    for part in most:
+        made[operation_name(part.operation)] += part.count
+    by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
+    where = scene.stock.look.tapes_in if scene.stock.look else ""
+    holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
+    advice = _DROP_EACH if tapes > 2 else _OPEN_EACH
+    text = f"{holder} {holds} {scene.sized(size)}."
+    if where and tapes > 2:
+        text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.sized(size)}."
+    return Cause(
+        Key.TAPE_OPEN,
+        fitting(f"{text} {advice}", text, room=scene.room_at),
+        where or holder,
+        size,
+        count,
+        (Action.DROP_TAPES if tapes > 2 else Action.TAPE_EACH_STEP,),
+        _OF_TAPES if tapes > 2 else _ON_ONE_TAPE,
+        (f"The tape{'s' * (tapes > 1)} recorded {by} of {what}.",),
+    )
