@@ -23,7 +23,7 @@ from tfmemtop.engine.sources.workloads import (
     with_environment,
     with_watcher,
 )
-from tfmemtop.events.machine import Workload, described
+from tfmemtop.events.machine import Workload, workload_facts
 
 A = "ff90ed5efd657539ce42198e0d61661d62f2a5d8de9439e2aeb046fb1ef4e0af"
 B = "9e073649debeec6d511391c9ec7627ee67ce3a3fb508b0fa0437a97f8e58ba98"
@@ -250,7 +250,7 @@ def test_the_details_name_all_that_is_known() -> None:
         job_name="mnist",
         notebook="a.ipynb",
     )
-    assert list(described(whole)) == [
+    assert list(workload_facts(whole)) == [
         ("container", f"trainer, {B[:12]}, containerd"),
         ("pod", f"train-0, namespace ml, uid {UID}"),
         ("job", "812, step 0, mnist"),

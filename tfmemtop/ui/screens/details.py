@@ -8,7 +8,7 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from tfmemtop import events
-from tfmemtop.events.machine import workload_facts, names_not_readable
+from tfmemtop.events.machine import names_not_readable, workload_facts
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.rules import attached as outside_words
