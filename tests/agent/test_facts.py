@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tfmemtop.agent.chunk_copies import LIVE, OUT_OF_MEMORY
+from tfmemtop.agent.pools import LIVE, OUT_OF_MEMORY
 from tfmemtop.events import (
     Fault,
     HookEnding,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.hooked import Forks, Monitor, outcome, start
 from tests.once import once
-from tfmemtop.agent.apply_settings import Settings, parse_settings, shares
+from tfmemtop.agent.settings import Settings, parse_settings, shares
 
 MIB, GIB = 1 << 20, 1 << 30
 

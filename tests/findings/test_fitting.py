@@ -14,7 +14,7 @@ from tests.streams import GIB, MIB
 from tests.ui.recorded import RECORDINGS
 from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
-from tfmemtop.agent.apply_settings import shares
+from tfmemtop.agent.settings import shares
 from tfmemtop.events import recording
 from tfmemtop.findings.proposed_limit import basis, code, command_line, sentences, suggested_limit, suggested_limits
 from tfmemtop.limits import Basis, SuggestedLimit, with_margin

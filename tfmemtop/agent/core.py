@@ -6,7 +6,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from .apply_settings import Settled, parse_settings
 from .environment import variable
 from .failures import is_exhaustion, uncaught
 from .framework_readers import READERS, Reader
@@ -14,6 +13,7 @@ from .messenger import Messenger
 from .parts import Parts
 from .patches import Patches
 from .sampler import Sampler
+from .settings import Settled, parse_settings
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -4,11 +4,11 @@ import ctypes
 import os
 from typing import Any, Callable, NamedTuple, Optional
 
-from .apply_settings import MIB
 from .callsite import Line, callers_line
 from .environment import variable
 from .layouts import Reading
 from .messenger import Messenger
+from .settings import MIB
 
 VARIABLES = (
     *("TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_PER_DEVICE_MEMORY_LIMIT_MB"),

@@ -5,12 +5,11 @@ from _weakref import ref
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
-from .apply_settings import Settings, Settled, settle
 from .callsite import callers_line
 from .failures import is_exhaustion
 from .parts import Parts
 from .phases import Phase
-from .requests import RECORDED, request
+from .settings import RECORDED, Settings, Settled, request, settle
 
 if TYPE_CHECKING:
     from types import ModuleType

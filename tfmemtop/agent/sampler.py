@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from . import real_threads
 from .census import WAITING
-from .chunk_copies import ChunkCopies
 from .collector import MUCH
 from .devices import Device, gpu_uuid, local_devices
 from .operation_lines import PAUSE_S
 from .parts import Parts
-from .pools import Pools
+from .pools import ChunkCopies, Pools
 from .trust import PINNED_NAME
 from .wait_watch import WaitWatch
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from .apply_settings import Settled
+    from .settings import Settled
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
 

@@ -9,10 +9,10 @@ because memory was freed.
 from time import monotonic
 from typing import Callable
 
-from .chunk_copies import OUT_OF_MEMORY, ChunkCopies
 from .direct import Direct, NoCopy
 from .failures import tell_waiting
 from .messenger import Messenger
+from .pools import OUT_OF_MEMORY, ChunkCopies
 
 _AGAIN_S = 2.0
 """If the allocation still waits, the pool is copied again after this time. Other threads may have freed memory
