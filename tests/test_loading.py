@@ -25,7 +25,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
         # before the script starts
         ("import tfmemtop.cli.live", ("textual", "rich", "asyncio", "tfmemtop.findings.judgement", "tfmemtop.state")),
         (
-            "import tfmemtop.engine.main, tfmemtop.engine.record",
+            "import tfmemtop.engine.main, tfmemtop.cli.record",
             ("textual", "rich", "tensorflow", "tfmemtop.engine.metrics"),
         ),
         ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state", "prometheus_client")),

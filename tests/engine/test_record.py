@@ -24,7 +24,7 @@ pytestmark = pytest.mark.programs
 RECORD = """
 import asyncio, os, sys
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.record import record
+from tfmemtop.cli.record import record
 launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ))
 done = asyncio.run(record(launch, sys.argv[1]))
 WAIT

@@ -22,8 +22,9 @@ from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session import LiveSource
 from tfmemtop.notebooks import notebook
 from tfmemtop.settings import Settings
-from tfmemtop.ui import UiOptions, refusals
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.next_run_actions import NOT_RECOGNISED
 
 MIB = 1 << 20
 
@@ -108,7 +109,7 @@ async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(jupyter:
             await press(pilot, "L")
             shown = pilot.app
             assert isinstance(shown, TfmemtopApp)
-            assert [note.message for note in shown._notifications] == [refusals.NOT_RECOGNISED]
+            assert [note.message for note in shown._notifications] == [NOT_RECOGNISED]
             assert "next start" not in await press(pilot, "R")
         window.end(now=True)
         window = await asyncio.to_thread(Notebook, connection=files[1])

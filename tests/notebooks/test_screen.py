@@ -19,8 +19,9 @@ from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.server import connect
 from tfmemtop.experiments.session import LiveSource
 from tfmemtop.reports.settings import SCRIPTS_OWN
-from tfmemtop.ui import UiOptions, refusals
+from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.next_run_actions import NO_COMMAND_LINE, restart_yourself
 
 
 async def _until(pilot: Any, look: Callable[[], Any]) -> Any:
@@ -54,7 +55,7 @@ async def test_the_screen_says_who_restarts_a_kernel_and_with_which_settings(jup
             await _shown(pilot, "run 1")
             await press(pilot, "R", "E")
             told = [note.message for note in pilot.app._notifications]
-            assert told == [refusals.restart_yourself([SCRIPTS_OWN]), refusals.NO_COMMAND_LINE]
+            assert told == [restart_yourself([SCRIPTS_OWN]), NO_COMMAND_LINE]
             await press(pilot, "Q")
         assert notebook.manager.provisioner.process.poll() is None
     finally:

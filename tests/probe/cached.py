@@ -112,7 +112,7 @@ def speaker(tensorflow: tuple[Path, str], then: str) -> list[str]:
 RECORD = """
 import asyncio, os, sys
 from tfmemtop.engine.process.launch import Launch
-from tfmemtop.engine.record import record
+from tfmemtop.cli.record import record
 launch = Launch(argv=sys.argv[2:], cwd=os.getcwd(), environment=dict(os.environ), interval_s=0.05)
 done = asyncio.run(record(launch, sys.argv[1]))
 print(done.end.exit_code, done.end.signal, file=sys.stderr)

@@ -14,8 +14,7 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
-from tfmemtop.ui.panels.output_panel import OutputPanel
-from tfmemtop.ui.terminal.keystrokes import encode, encode_paste
+from tfmemtop.ui.panels.output_panel import OutputPanel, encode, encode_paste
 
 pytestmark = pytest.mark.screens
 

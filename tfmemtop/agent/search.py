@@ -16,9 +16,8 @@ from itertools import accumulate, islice
 from typing import Any, Callable, Optional
 
 from . import real_threads
-from .arrays import Arrays
 from .collector import MUCH, ROOM, Collector, NoRoom
-from .nodes import ITEM, LIBRARY, NUMBERED, Nodes
+from .nodes import ITEM, LIBRARY, NUMBERED, Arrays, Nodes
 from .objects import GONE, HEARD, KEYS, LOCALS, RAISED, TUPLE, WAITING, Flat, Step, Values, flat, identity, text_of
 from .paths import Found, container_of, write
 from .views import (

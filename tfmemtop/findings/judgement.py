@@ -23,8 +23,7 @@ from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
-from tfmemtop.state.frameworks import without_tensorflow
-from tfmemtop.state.lookup import once_per_revision
+from tfmemtop.state.lookup import once_per_revision, without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.units import format_bytes, spoken
 

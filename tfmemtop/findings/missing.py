@@ -16,8 +16,7 @@ from tfmemtop.findings.probe import (
     why_unused,
 )
 from tfmemtop.state import State
-from tfmemtop.state.frameworks import without_tensorflow
-from tfmemtop.state.lookup import hooked_of
+from tfmemtop.state.lookup import hooked_of, without_tensorflow
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.units import format_count, sentence

@@ -28,8 +28,8 @@ from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, ru
 from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
 from tfmemtop.state.account import Account
 from tfmemtop.state.anatomy import anatomies
-from tfmemtop.state.frameworks import without_tensorflow
 from tfmemtop.state.holdings import holdings
+from tfmemtop.state.lookup import without_tensorflow
 from tfmemtop.state.model import RunState
 from tfmemtop.units import counted, format_bytes, sentence, spoken
 

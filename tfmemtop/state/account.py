@@ -20,9 +20,8 @@ import msgspec
 from tfmemtop.events import Allocator, Framework
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.frameworks import FrameworkName
-from tfmemtop.state.frameworks import frameworks_of
 from tfmemtop.state.holdings import Holdings, holdings
-from tfmemtop.state.lookup import allocators_of, cached_of, device_of, limit_of, sum_known
+from tfmemtop.state.lookup import allocators_of, cached_of, device_of, frameworks_of, limit_of, sum_known
 from tfmemtop.state.model import Came, DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
 

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.machine import is_cpu, is_pinned
-from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
 from tfmemtop.state.history import Trend
 from tfmemtop.state.lookup import (
     allocators_of,
+    card_of,
+    card_pools,
     cpu_pool_readings,
     device_of,
+    frameworks_of,
     hooked_of,
     living_hooked,
     of_run,

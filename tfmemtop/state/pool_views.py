@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from tfmemtop import events
 from tfmemtop.events.machine import DeviceKind, kind_of
 from tfmemtop.frameworks import FrameworkName
-from tfmemtop.state.frameworks import card_of
-from tfmemtop.state.lookup import began, cached_of, device_of, hooked_of, limit_of, once_per_revision
+from tfmemtop.state.lookup import began, cached_of, card_of, device_of, hooked_of, limit_of, once_per_revision
 from tfmemtop.state.model import Pool, State
 
 PoolKey = tuple[int, str]

@@ -12,9 +12,8 @@ from tfmemtop import events
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.limits import HostOwner
-from tfmemtop.state.frameworks import card_pools
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.lookup import cpu_pool_readings, once_per_revision, pool_use, process_total, sum_known
+from tfmemtop.state.lookup import card_pools, cpu_pool_readings, once_per_revision, pool_use, process_total, sum_known
 from tfmemtop.state.model import CpuPool, DeviceState, State
 from tfmemtop.state.pool_views import AllocatorRow, allocators
 

@@ -26,7 +26,7 @@ from tfmemtop.findings.rules.ending import ending
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
-from tfmemtop.ui import ScreenOutcome, UiOptions, refusals
+from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.next_run_actions import NextRunActions
@@ -220,7 +220,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if self.session.may_change:
             await self.run_action(action)
         else:
-            self.notify(refusals.no_change(self.session))
+            self.notify(self.session.why_unchangeable)
 
     # Other screens.
 

@@ -1,7 +1,7 @@
 """The keys that choose the next run's settings, search for them, and start it. Jupyter starts the runs of kernels."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,12 @@ from textual.screen import ModalScreen
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.session import Session
+from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.state import State, apply
-from tfmemtop.state.frameworks import without_tensorflow
+from tfmemtop.state.lookup import without_tensorflow
 from tfmemtop.state.model import RunState
-from tfmemtop.ui import ScreenOutcome, refusals
+from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.screen_app import ScreenApp
 
 if TYPE_CHECKING:
@@ -29,7 +30,32 @@ Successor = Callable[[str], str | None]
 RecordingOf = Callable[[str], Path | None]
 """The types of ``successor`` and ``recording`` in :class:`tfmemtop.ui.UiOptions`."""
 
-# Each dialog is imported by the method that opens it: the first frame does not need it.
+NOT_RECOGNISED = (
+    "VS Code gives a kernel another name at each start, so no choice here can reach the next one. "
+    "Set it for the kernelspec: tfmemtop kernel install --help."
+)
+NO_COMMAND_LINE = "The command line of a kernel is Jupyter's. Growth, limit, allocator and GPUs can be chosen."
+
+
+def not_for(frameworks: Sequence[UsedFramework], setting: str, *, has_gpus: bool) -> str:
+    """Return why the next run cannot have a *setting*, such as ``growth``; its *frameworks* are not TensorFlow."""
+    names = " and ".join(framework.name.title for framework in frameworks)
+    if not has_gpus:
+        return f"No GPU is known here, so there is nothing to set for {names}."
+    torch = next((framework for framework in frameworks if framework.name is FrameworkName.PYTORCH), None)
+    if torch and setting == "growth":
+        return "Not for PyTorch: its pool always grows."
+    if torch and setting == "limit":
+        return (
+            f"Not for PyTorch {torch.version}, which takes a limit from its environment from 2.10 on. In the script: "
+            "torch.cuda.set_per_process_memory_fraction(0.5)."
+        )
+    return f"Not for {names}: {setting} is TensorFlow's."
+
+
+def restart_yourself(settings: Sequence[str]) -> str:
+    """Return why a kernel is not relaunched, and which *settings* its next start has."""
+    return f"Restart the kernel where the notebook is open. Its next start: {' · '.join(settings)}."
 
 
 def run_in(path: Path) -> RunState | None:
@@ -50,6 +76,9 @@ def run_in(path: Path) -> RunState | None:
     if run is not None and run.ended is None:
         run.ended = state.now  # the kernel was started again, so this run has ended; its end was not recorded
     return run
+
+
+# Each dialog is imported by the method that opens it: the first frame does not need it.
 
 
 class NextRunActions(ScreenApp):
@@ -75,7 +104,7 @@ class NextRunActions(ScreenApp):
 
         upcoming = self.session.next
         if self.session.kernel is not None and not is_recognised_again(self.session.kernel):
-            self.notify(refusals.NOT_RECOGNISED)
+            self.notify(NOT_RECOGNISED)
             return None
         if upcoming is None and self.session.watches_only:
             self.notify("There is no script to set anything for: tfmemtop only watches.")
@@ -86,7 +115,7 @@ class NextRunActions(ScreenApp):
         state = self.session.state
         alone, has_gpus = without_tensorflow(state), bool(state.devices)
         if alone and not (has_gpus and any(setting in one.takes for one in alone)):
-            self.notify(refusals.not_for(alone, setting, has_gpus=has_gpus))
+            self.notify(not_for(alone, setting, has_gpus=has_gpus))
             return None
         return self._upcoming()
 
@@ -124,7 +153,7 @@ class NextRunActions(ScreenApp):
     def action_arguments(self) -> None:
         from tfmemtop.ui.screens.questions import command_line_dialog
 
-        if not self.of_kernel(refusals.NO_COMMAND_LINE) and (upcoming := self._upcoming()):
+        if not self.of_kernel(NO_COMMAND_LINE) and (upcoming := self._upcoming()):
             self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
 
     def action_relaunch(self) -> None:
@@ -138,7 +167,7 @@ class NextRunActions(ScreenApp):
             self.notify("A search for the smallest limit is under way. [F] shows it and can stop it.")
         elif self.session.kernel is not None:
             if upcoming := self._upcoming():
-                self.notify(refusals.restart_yourself(chosen(upcoming.settings) or [SCRIPTS_OWN]))
+                self.notify(restart_yourself(chosen(upcoming.settings) or [SCRIPTS_OWN]))
         elif run.going:
             self.push_screen(relaunch_dialog(self.session.state, run, upcoming, self.glyphs), self._relaunch)
         else:
@@ -200,7 +229,7 @@ class NextRunActions(ScreenApp):
         elif self.session.state.run is None:
             self.notify("There is no script to find a limit for: tfmemtop only watches.")
         elif alone := without_tensorflow(self.session.state):
-            self.notify(refusals.not_for(alone, "search", has_gpus=True))
+            self.notify(not_for(alone, "search", has_gpus=True))
         elif self.session.fitting.search is not None:
             self._show_search(self.session.fitting.search)
         else:

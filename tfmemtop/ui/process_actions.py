@@ -6,7 +6,7 @@ from textual import on
 
 from tfmemtop import events
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.ui import ScreenOutcome, refusals
+from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.panels.process_table import ProcessTable
 from tfmemtop.ui.screen_app import ScreenApp
 from tfmemtop.ui.screens.main_screen import MainScreen
@@ -49,7 +49,7 @@ class ProcessActions(ScreenApp):
         from tfmemtop.ui.screens.questions import SignalScreen
 
         if not self.session.may_change:
-            self.notify(refusals.no_change(self.session))
+            self.notify(self.session.why_unchangeable)
             return
         known = self.session.state.processes
         names = [" ".join(known[pid].seen.command) if pid in known else "" for pid in message.pids]

@@ -10,8 +10,7 @@ from tfmemtop.events import SettingReplayed
 from tfmemtop.limits import HostOwner, Machine, parse_free_gpus, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
-from tfmemtop.state.frameworks import used_frameworks
-from tfmemtop.state.lookup import process_total
+from tfmemtop.state.lookup import process_total, used_frameworks
 
 _GROWTHS: tuple[Growth | None, ...] = (None, "on", "off")
 _ALLOCATORS: tuple[AllocatorName | None, ...] = (None, "bfc", "cuda_malloc_async")

@@ -10,6 +10,7 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.experiments.session import Batch, Source
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.replay import ReplaySource
+from tfmemtop.findings.rules.attached import READ_ONLY
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
@@ -132,6 +133,15 @@ class Session:
         This is false in a replay, on a read-only screen, and for a process that tfmemtop did not start.
         """
         return self.source.live and not self.readonly and not self.outside
+
+    @property
+    def why_unchangeable(self) -> str:
+        """Why a key cannot change the script or a process, where :attr:`may_change` is false."""
+        if self.replay is not None:
+            return "This is a recording: nothing in it can be changed."
+        if self.outside:
+            return READ_ONLY
+        return "This screen is read-only: no key changes the script or a process."
 
     @property
     def watches_only(self) -> bool:

@@ -16,8 +16,7 @@ from tfmemtop.findings.rules.pool import WHOLE_CARD, held_by_pool, takes_everyth
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.frameworks import JAX_ALLOCATOR, JAX_FRACTION, NEW_JAX_FRACTION, PREALLOCATE, FrameworkName
 from tfmemtop.state import State
-from tfmemtop.state.frameworks import card_of
-from tfmemtop.state.lookup import once_per_revision
+from tfmemtop.state.lookup import card_of, once_per_revision
 from tfmemtop.units import format_bytes
 
 TENSORFLOW, JAX = "TensorFlow", FrameworkName.JAX.title

@@ -10,8 +10,17 @@ from tfmemtop.reports.shared.data import Known, PageLayer, PagePlace
 from tfmemtop.series import Series
 from tfmemtop.state import State
 from tfmemtop.state.account import context_size
-from tfmemtop.state.frameworks import card_of, card_pools, frameworks_of
-from tfmemtop.state.lookup import allocators_on, cpu_pool_readings, device_of, living_hooked, pool_use, process_total
+from tfmemtop.state.lookup import (
+    allocators_on,
+    card_of,
+    card_pools,
+    cpu_pool_readings,
+    device_of,
+    frameworks_of,
+    living_hooked,
+    pool_use,
+    process_total,
+)
 from tfmemtop.state.model import DeviceState
 
 CPU = "cpu"

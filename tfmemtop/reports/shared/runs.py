@@ -35,8 +35,7 @@ from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.account import Breakdown, breakdown_of, breakdowns
 from tfmemtop.state.figures import effective_settings
-from tfmemtop.state.frameworks import used_frameworks
-from tfmemtop.state.lookup import device_of, of_run
+from tfmemtop.state.lookup import device_of, of_run, used_frameworks
 from tfmemtop.state.map_faces import Faces
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.pool_views import PoolKey, pool_map

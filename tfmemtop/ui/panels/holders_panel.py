@@ -25,7 +25,6 @@ from tfmemtop.state.holder_views import (
 )
 from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
-from tfmemtop.ui import refusals
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
@@ -300,7 +299,7 @@ class HoldersPanel(CoveringPanel):
         if self.session.replay is not None:
             self.app.notify(words.NOW_IN_REPLAY)
         elif not self.session.may_change:
-            self.app.notify(refusals.no_change(self.session))
+            self.app.notify(self.session.why_unchangeable)
         elif key is None or not can_be_read(self.session.state, key):
             self.app.notify(words.NOW_ENDED)
         else:

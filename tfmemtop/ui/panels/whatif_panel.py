@@ -16,7 +16,6 @@ from tfmemtop.findings.missing import only_tensorflow, unanswered, unreplayed_re
 from tfmemtop.reports import whatif
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
-from tfmemtop.ui import refusals
 from tfmemtop.ui.draw.columns import Column, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
@@ -185,7 +184,7 @@ class WhatIfPanel(CoveringPanel):
         """Use the setting under the cursor for the next run."""
         row, upcoming, state = self.chosen, self.session.next, self.session.state
         if not self.session.may_change:
-            self.app.notify(refusals.no_change(self.session))
+            self.app.notify(self.session.why_unchangeable)
         elif row is not None and upcoming is not None:
             try:
                 self.session.choose(upcoming.with_replayed(row, state))
