@@ -11,7 +11,7 @@ from tfmemtop.limits import typed, with_margin
 from tfmemtop.safe import safe
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted
-from tfmemtop.units import GIB, MIB, UNKNOWN, counted, format_bytes, format_count, format_rate, format_short
+from tfmemtop.units import GIB, MIB, UNKNOWN, aligned, counted, format_bytes, format_count, format_rate, format_short
 
 Card = tuple[str, int, bool]
 """A card: its name, the bytes that programs can use of it, and whether these were measured."""
@@ -27,7 +27,7 @@ def page(views: Sequence[Predicted], cards: Sequence[Card]) -> list[str]:
         heads = ("", _card_heading(first, True), _card_heading(first, False))
         rows = [(card[0], *(_on_card(first, growth, card) for growth in (True, False))) for card in cards]
         if any(row[1:] != (NOT_KNOWN, NOT_KNOWN) for row in rows):
-            lines += ["", *(line.rstrip() for line in _columns([heads, *rows]))]
+            lines += ["", *aligned([heads, *rows], left=range(len(heads)))]
     return [safe(line) for line in lines]
 
 
@@ -36,10 +36,11 @@ def _pool(view: Predicted) -> list[str]:
     if view.replayed.is_missing:
         return [*lines, *filter(None, (unreplayed_text(view.replayed), unreplayed_remedy(view.replayed)))]
     texts = [COLUMNS, *(cells(view, row) for row in view.rows)]
-    used = [place for place in range(len(COLUMNS)) if any(row[place] not in ("", UNKNOWN) for row in texts[1:])]
+    known_columns = [column for column in zip(*texts, strict=True) if not {*column[1:]} <= {"", UNKNOWN}]
+    left = {place for place, column in enumerate(known_columns) if column[0] in LEFT}
     remarks = ["", *(remark(view, row) for row in view.rows)]
     # A setting that fails has no figures. The reason for the failure is in their place.
-    lines_of = ["  ".join(cells).rstrip() for cells in aligned(texts, used)]
+    lines_of = aligned(list(zip(*known_columns, strict=True)), left)
     table = [f"{line}  {remark}".rstrip() for line, remark in zip(lines_of, remarks, strict=True)]
     known = asynchronous(view)
     return [
@@ -53,11 +54,6 @@ def _pool(view: Predicted) -> list[str]:
         *([known] if known else []),
         paces(view),
     ]
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def to_json(view: Predicted) -> dict[str, Any]:
@@ -152,18 +148,6 @@ LATE = 0.01
 def title(view: Predicted) -> str:
     """Return the title of the table: pool and process."""
     return f"What if: {view.device} of process {view.pid} under other settings"
-
-
-def aligned(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
-    """Return the cells of *rows* in the columns at *places*, padded to the columns' widths. Row 0 is the headings."""
-    widths = [max(len(row[place]) for row in rows) for place in places]
-    return [
-        [
-            row[place].ljust(width) if COLUMNS[place] in LEFT else row[place].rjust(width)
-            for place, width in zip(places, widths, strict=True)
-        ]
-        for row in rows
-    ]
 
 
 def basis(view: Predicted) -> Iterator[str]:
@@ -302,8 +286,7 @@ def limits(view: Predicted) -> list[str]:
     ]
     second = "same algorithms" if view.replayed.scratch else "enough"
     table = [("smallest limit", "at least", second, "with a margin"), *rows] if rows else []
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    return aligned(table)
 
 
 def smallest(view: Predicted) -> Iterator[str]:
