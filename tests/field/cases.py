@@ -324,11 +324,11 @@ CASES = (
     ),
     Case(
         "words_one_hot", "words_one_hot.py dense", "--cpu-pool 420M", "limit_too_small", "words_one_hot.py sparse",
-        remedy="batch", never="before, it asked",
+        remedy="batch", never="before, at most",
     ),
     Case(
         "batch_halved", "batch_halved.py 256", "--cpu-pool 150M", "none|limit_too_small", "batch_halved.py 16",
-        never="before, it asked|Out of memory", fails=False,
+        never="before, at most|Out of memory", fails=False,
     ),
     Case(
         "similar_items", "similar_items.py matrix", "--cpu-pool 200M", "host_growth", "similar_items.py rows",
@@ -381,7 +381,7 @@ CASES = (
     ),
     Case(
         "whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
-        remedy="batch", never="before, it asked", compiled=True,
+        remedy="batch", never="before, at most", compiled=True,
     ),
     Case(
         "momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",

@@ -129,7 +129,7 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
 
 def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:
     cause = kept(look(group("store[*].past[*]", 360, 600 * MIB, items=45)))
-    assert cause is not None and "360 tensors of [256,1024] float32 in 45 items of `store`: 600.0 MiB" in cause.text
+    assert cause is not None and "360 tensors of [256,1024] in 45 items: 600.0 MiB" in cause.text
 
 
 def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:

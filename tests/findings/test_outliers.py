@@ -319,14 +319,16 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     window = w.Window(number=1)
 
     assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
-    assert Action.TAPE_EACH_STEP in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
     assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
-    assert Action.TAPE_EACH_STEP in advice("y = model(x)", look(tapes=1))
-    assert Action.REDUCE_BATCH in advice("model.fit(x)", look(tapes=1)), "the tape is Keras's"
     window.allocate(64 * MIB, "StatelessRandomUniformV2", shape=[16, 1048576], dtype="float32")
     assert Action.SMALLER_MODEL in advice("y = model(x)", look(tapes=1)), "its first call makes its variables"
     window.allocate(64 * MIB, "Relu", shape=[16, 1048576], dtype="float32")
-    assert Action.TAPE_EACH_STEP in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
+    assert Action.REDUCE_BATCH in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
+    for _ in range(8):
+        window.allocate(100 * MIB, "Tanh", shape=[25, 1048576], dtype="float32")
+    assert Action.RECORD_LESS in advice("y = model(x)", look(tapes=1)), "rounds of a loop, on one tape"
+    assert Action.REDUCE_BATCH in advice("model.fit(x)", look(tapes=1)), "the tape is Keras's"
 
 
 def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
@@ -343,6 +345,7 @@ def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     assert advice("QueueDequeueV2", [10, 262144]) == [Action.SMALLER_QUEUE]
     others = advice("QueueDequeueManyV2", [20, 262144]), advice("Slice", [2, 10, 262144])
     assert not any(Action.SMALLER_QUEUE in each for each in others), "the queue gives other elements, or there is none"
+    assert Action.KEEP_ARRAYS in others[1], "so many results are there only if something keeps them"
 
 
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:

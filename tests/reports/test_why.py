@@ -59,7 +59,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/h100-leak", None, Key.TENSORS_KEPT, "trainer.history"),
         ("leaks/too-large-a-model", None, Key.LIMIT_TOO_SMALL, "loading.py:5"),
         ("leaks/batch-halved", None, Key.LIMIT_TOO_SMALL, "run went on after memory ran out"),
-        ("leaks/one-hot-labels", None, Key.LIMIT_TOO_SMALL, "Tile_1 128.0, one_hot 128.0 of 399.1 MiB"),
+        ("leaks/one-hot-labels", None, Key.LIMIT_TOO_SMALL, "one_hot 128.0 of 399.1 MiB. Use integers in place"),
         ("leaks/weight-snapshots", None, Key.TENSORS_KEPT, "`callbacks[*].snapshots[*].weights` keeps 150 tensors"),
         ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38: The pool is fragmented by 60 tensors"),
         ("leaks/h200-tape", None, Key.TAPE_OPEN, "A GradientTape holds 507.2 MiB"),
@@ -87,12 +87,12 @@ def test_what_was_not_larger_than_before_is_not_compared() -> None:
     """Larger batches found no room before, or the smaller request was another layer's, or came after."""
     for name in ("batch-halved", "one-hot-labels"):
         report = " ".join(parts(f"leaks/{name}", whole=True))
-        assert "before, it asked" not in report and "worked before" not in report and "limit of ~" not in report
+        assert "before, at most" not in report and "worked before" not in report and "limit of ~" not in report
     assert "one_hot [16,40,30000] 128.0 MiB" in " ".join(parts("leaks/one-hot-labels")), (
         "it was in use as the step failed"
     )
     alone = " ".join(parts("leaks/whole-test-set"))
-    assert "52 steps before had at most 50.8 MiB in use" in alone and "bound the batch" in alone
+    assert "52 steps before had at most 50.8 MiB in use" in alone and "Use a smaller batch or input" in alone
 
 
 def test_copies_of_weights_are_no_gradients() -> None:

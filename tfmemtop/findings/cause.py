@@ -69,14 +69,28 @@ class Cause(msgspec.Struct, frozen=True):
     mostly: tuple[str, ...] = ()
 
     @property
+    def brief(self) -> str:
+        """What helps, in a short sentence; empty where no remedy has one."""
+        return next((one.brief for one in self.remedies if one.brief), "")
+
+    @property
+    def advised(self) -> str:
+        """The text in at most :data:`LONGEST` characters, with what helps at its end where there is room for that."""
+        return shortened(self.text if self.brief in self.text else fitting(self.text, brief=self.brief))
+
+    @property
     def keeps_growing(self) -> bool:
         """Whether more and more memory would be needed, so that no limit is enough for long."""
         return self.key in _GROWS
 
 
-def fitting(*texts: str, room: int = 0) -> str:
-    """Return the first of *texts* that leaves *room* characters in the text of a verdict; the last if none does."""
-    return next((text for text in texts if len(text) <= LONGEST - room), texts[-1])
+def fitting(*texts: str, room: int = 0, brief: str = "") -> str:
+    """Return the first of *texts* that leaves *room* characters in the text of a verdict; the last if none does.
+
+    With *brief* at its end, if one of them leaves room for that.
+    """
+    advised = (f"{text} {brief}" for text in texts if brief)
+    return next((text for text in (*advised, *texts) if len(text) <= LONGEST - room), texts[-1])
 
 
 def shortened(text: str) -> str:

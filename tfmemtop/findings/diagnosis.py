@@ -52,8 +52,7 @@ _NAMED = 3  # tensors
 _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
 
-_FULLER = 0.75  # share of the peak
-_NEARLY_ALL = 0.95  # share of the limit
+_FULLER = 0.75  # share of the peak, or of the limit
 
 _LONG_AGO_S = 2.0
 _LARGER = 1.25  # times what earlier steps needed
@@ -128,7 +127,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
-    mostly = (*(f"{one} {text}" for one in (*cause.mostly, cause.text)), *cause.mostly)
+    mostly = (*(f"{one} {text}" for one in (*cause.mostly, cause.text)), text, *cause.mostly)
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=mostly)
     return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
 
@@ -150,8 +149,12 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
             remedies=_without_batches(cause.remedies),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
-    if limited and tape and ".fit(" not in code:  # there, it is Keras's, for each step
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.TAPE_EACH_STEP))
+    rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
+    if limited and rounds and ((tape and ".fit(" not in code) or ".gradient(" in code):  # in fit, it is Keras's
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.RECORD_LESS))
+    kept = any("/" not in part.operation and part.bytes >= _MOSTLY * stock.in_use for part in rounds)
+    if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
+        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.KEEP_ARRAYS))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
@@ -167,7 +170,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return cause
     words = {
         Kind.XLA: "XLA's buffers",
-        Kind.TENSORS: "tensors" if known[0][0] is Kind.TENSORS else "other tensors",
+        Kind.TENSORS: _tensors_word(stock, code),
         Kind.ACTIVATIONS: "results of operations" if beside else "activations",
     }
     kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
@@ -190,6 +193,21 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
     return cause
+
+
+def _tensors_word(stock: Inventory, code: str) -> str:
+    """Return what the tensors are that Python holds.
+
+    They are gradients if *code* takes or applies some, and they have no more and no other shapes than variables.
+    """
+    sizes = dict(stock.by_kind)
+    large = (part for part in stock.parts if part.kind is Kind.TENSORS and part.bytes >= MIB)
+    fit = sizes.get(Kind.TENSORS, 0) <= sizes.get(Kind.VARIABLES, 0) and all(
+        part.shape in stock.shapes for part in large
+    )
+    if fit and "gradient" in code:
+        return "gradients"
+    return "tensors" if stock.by_kind[0][0] is Kind.TENSORS else "other tensors"
 
 
 _Sized = list[tuple[tuple[str, str, str], int]]
@@ -223,7 +241,8 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
     beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
     rest = f"{limit_text(a)}." if beyond else cause.text
     told = f"; {rest}" if beyond else f". {rest}"
-    texts = []
+    full = a.limit is not None and stock.in_use >= _FULLER * a.limit  # the limit may go without saying
+    texts: list[str] = []
     numbers = [(ones, number) for ones in told_by for number in range(len(ones), 0, -1)]
     for ones, number in numbers:
         if ones is not told_by[-1] and sum(size for _, size in ones[:number]) * 2 < stock.in_use:
@@ -232,9 +251,9 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
             each = (
                 f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in ones[:number]
             )
-            texts.append(f"In use: {', '.join(each)} of {total}{told}")
-    full = a.limit is not None and stock.in_use >= _NEARLY_ALL * a.limit  # the limit may go without saying
-    return (*texts, *(f"{one.removesuffix(told)}." for one in texts if full), cause.text, capital(rest))
+            whole = f"In use: {', '.join(each)} of {total}"
+            texts += [f"{whole}{told}", f"{whole}."][: 1 + full]
+    return (*texts, cause.text, capital(rest))
 
 
 def _named_part(part: Part) -> tuple[str, str, str]:

@@ -47,16 +47,11 @@ _HISTORY = ("Out", "_oh", "_dh", "_", "__", "___")
 
 
 _BY_HOLDER = (
-    ("__traceback__", Action.KEEP_MESSAGES, "errors.append(str(error))", "Keep str(error)."),
-    (
-        "<cycle>",
-        Action.REPEAT_DATASET,
-        "batches = iter(data.repeat())  # not itertools.cycle(data)",
-        "Use data.repeat().",
-    ),
-    (".queue ", Action.BOUND_QUEUE, "queue.Queue(maxsize=8)", "Give it a maxsize."),
+    ("__traceback__", Action.KEEP_MESSAGES, "errors.append(str(error))"),
+    ("<cycle>", Action.REPEAT_DATASET, "batches = iter(data.repeat())  # not itertools.cycle(data)"),
+    (".queue ", Action.BOUND_QUEUE, "queue.Queue(maxsize=8)"),
 )
-"""What helps where the holder's path shows what it is, with a line of code, and in a few words."""
+"""What helps where the holder's path shows what it is, with a line of code."""
 
 
 Rule = Callable[[Scene], Cause | None]
@@ -97,11 +92,11 @@ def tensors_kept(scene: Scene) -> Cause | None:
         if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
         if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
-            remedy, code, how = _way_out(one, gradients=gradients)
+            remedy, code = _way_out(one, gradients=gradients)
             holder = own_path(one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                _tensors_text(holder, one, scene, how, gradients=gradients),
+                _tensors_text(holder, one, scene, remedy.brief, gradients=gradients),
                 holder,
                 one.bytes,
                 one.count,
@@ -136,16 +131,16 @@ def _kept_by_several(kept: list[Kept], scene: Scene) -> Cause | None:
     )
 
 
-def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str, str]:
-    """Return what helps against a collection of tensors that grows, with a line of code, and in a few words."""
-    for part, remedy, code, how in _BY_HOLDER:
+def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str]:
+    """Return what helps against a collection of tensors that grows, with a line of code."""
+    for part, remedy, code in _BY_HOLDER:
         if part in f"{one.holder} ":
-            return remedy, code, how
+            return remedy, code
     if one.shape == ():
-        return Action.KEEP_NUMBERS, "losses.append(float(loss))", ""
+        return Action.KEEP_NUMBERS, "losses.append(float(loss))"
     if gradients:
-        return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]", ""
-    return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory", ""
+        return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
+    return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory"
 
 
 def copies_of_host_tensors(scene: Scene) -> Cause | None:
@@ -337,11 +332,10 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     whole = f": {scene.sized(size, '~')}."
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
-    freed = " Only the process's end frees it."
-    texts = f"{line}{rest}{freed}", f"{line}{whole}{freed}", f"{whole}{freed}", whole
+    texts = f"{line}{rest}", f"{line}{whole}", whole
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(*(keeps + text for text in texts), room=scene.room),
+        fitting(*(keeps + text for text in texts), room=scene.room, brief=Action.SEPARATE_PROCESS.brief),
         "TensorFlow",
         size,
         scene.stock.gone[0],
@@ -366,7 +360,8 @@ RULES: tuple[Rule, ...] = (
 def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bool) -> str:
     """Return the sentence on what the holder with that *path* keeps: how many tensors, of which shape, in what.
 
-    It ends with *how* that is avoided. Functions hold what they capture under a name that nobody knows.
+    It ends with *how* that is avoided if there is room for it. Functions hold what they
+    capture under a name that nobody knows.
     """
     captured = _CAPTURED.fullmatch(path)
     holder = holder_name(captured[1] if captured else path)
@@ -386,7 +381,7 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
     if not captured and 1 < one.items < one.count:
         items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
     texts = [f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds]
-    return fitting(*([f"{text} {how}" for text in texts] if how else []), *texts, room=scene.room_at)
+    return fitting(*texts, room=scene.room_at, brief=how)
 
 
 def _root(holder: str) -> str:

@@ -272,7 +272,7 @@ def operation_name(name: str | None) -> str:
     if name.startswith("__"):
         function = name.strip("_").partition("_")[2].rpartition("_")[0]
         return "Keras" if function in _OF_KERAS else f"tf.function {quoted(function)}"
-    return named(name).operation
+    return named(name).base
 
 
 def node_name(node: str) -> str:

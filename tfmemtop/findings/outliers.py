@@ -308,7 +308,7 @@ def step_larger(request: Request) -> Cause | None:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
     before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
-    asked = f"asked for {format_bytes(a.asked)}{shape}; before, it asked for at most {before}{format_bytes(past.bytes)}"
+    asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {before}{format_bytes(past.bytes)}"
     who = request.who + (f" in {request.phase}" if request.phase not in ("", _USUAL) else "")
     return Cause(
         Key.STEP_LARGER,

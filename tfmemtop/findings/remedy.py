@@ -1,5 +1,6 @@
 """The remedies of the findings: each has its text, its keys on the screen and its options."""
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -21,6 +22,12 @@ class Remedy(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     name: str = ""
     screen_only: bool = False
+
+    @property
+    def brief(self) -> str:
+        """The text up to a colon or bracket, as a sentence; empty for what is done by options or on the screen."""
+        short = re.split(r": | \(", self.text)[0]
+        return "" if self.options or self.name or self.screen_only else f"{short[0].upper()}{short[1:]}."
 
     @property
     def to_type(self) -> str:
@@ -64,7 +71,7 @@ class Action:
     HIDE_OTHER_GPUS = Remedy("hide the other GPUs", ("V",), _GPUS)
     XLA_REPORT = Remedy("have the next run report what lies in XLA's buffers", ("D",), ("--xla-report",))
     REDUCE_BATCH = Remedy(
-        "use smaller batches or a smaller model, or mixed precision, which saves at most half of the activations",
+        "use smaller batches (or a smaller model, or mixed precision, which saves at most half of the activations)",
         ("E",),
     )
     RUN_AGAIN = Remedy("run it again", ("R",), screen_only=True)
@@ -74,69 +81,68 @@ class Action:
     SHOW_POOL = Remedy("look at the pool's chunks", ("M",), screen_only=True)
     SHOW_PROCESS = Remedy("look at the process's details", ("Enter",), screen_only=True)
     FEED_FASTER = Remedy("use larger batches, or prefetch")
-    KEEP_NUMBERS = Remedy("store float(loss), not the tensor")
-    KEEP_ARRAYS = Remedy("bound the list, queue or cache that keeps them, or store tensor.numpy() instead")
-    REPEAT_DATASET = Remedy("repeat the data set by data.repeat(): itertools.cycle keeps all elements")
-    KEEP_MESSAGES = Remedy("keep str(error), or error.with_traceback(None), in place of the exception")
-    SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity, so that what fills it waits")
-    BOUND_QUEUE = Remedy("bound the queue, with maxsize, so that what fills it waits")
-    SUM_UP = Remedy("add the gradients up as they come, or keep float(their norm), in place of a list of them")
-    DROP_MODELS = Remedy("keep the figures and drop the model before the next is made")
-    BOUND_CACHE = Remedy("give the cache a bound (maxsize), or delete the old model or entry before a new one is made")
-    SEPARATE_PROCESS = Remedy("run each model in a process of its own, whose end frees all of it")
+    KEEP_NUMBERS = Remedy("keep float(loss), not the tensor")
+    KEEP_ARRAYS = Remedy("keep fewer, or tensor.numpy(): bound the list, queue or cache that keeps them")
+    REPEAT_DATASET = Remedy("use data.repeat(): itertools.cycle keeps all elements")
+    KEEP_MESSAGES = Remedy("keep str(error) (or error.with_traceback(None)) in place of the exception")
+    SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
+    BOUND_QUEUE = Remedy("give it a maxsize: what fills the queue then waits")
+    SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
+    DROP_MODELS = Remedy("keep figures, not models: drop each model before the next is made")
+    BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
+    SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     ONE_MODEL = Remedy("make one model, and set its weights anew for each: model.set_weights(weights)")
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
-        "close the Session of a model that is no longer needed: with a tf.Graph and a Session for each, that frees it"
+        "close each Session that is no longer needed: with a tf.Graph and a Session for each, that frees it"
     )
-    SMALLER_MODEL = Remedy("use a smaller model, or an optimizer that keeps less, such as SGD")
+    SMALLER_MODEL = Remedy("use a smaller model, or SGD: it keeps nothing for each weight; or train fewer layers")
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
     TAPE_EACH_STEP = Remedy(
+        "use a tape for each round of a loop, or tf.recompute_grad (or smaller batches, or a shorter loop)"
+    )
+    RECORD_LESS = Remedy(
         "record less on one tape: a new tape for each batch, smaller batches, a shorter loop, or tf.recompute_grad"
     )
-    DROP_TAPES = Remedy("do not keep the tapes: take the gradients from each one, then drop it")
+    DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(
-        "build the graph once, before the loop, and feed values by a placeholder; after graph.finalize() any "
-        "addition is an error"
+        "build the graph once, and feed values by a placeholder: after graph.finalize() any addition is an error"
     )
-    PASS_ARRAYS = Remedy("pass the arrays that it uses as arguments, as tensors, and no Python value that changes")
-    DEFINE_ONCE = Remedy("define the function once, and pass the array as an argument or a tf.Variable")
+    PASS_ARRAYS = Remedy("pass its arrays as arguments (as tensors, and no Python value that changes)")
+    DEFINE_ONCE = Remedy("define the function once: pass the array as an argument or a tf.Variable")
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
-    CACHE_IN_FILE = Remedy("cache in a file, cache(FILE), or before the elements are decoded; or do not cache")
+    CACHE_IN_FILE = Remedy("cache in a file: cache(FILE); or before the elements are decoded, or not at all")
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
-    INTERLEAVE_LESS = Remedy("open fewer inputs at the same time, by a smaller cycle_length, or open smaller inputs")
+    INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open at a time; or open smaller inputs")
     FEED_BATCHES = Remedy("feed batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(
-        "bound the batch, or the size or length of an input, to what worked before, or compute it in parts"
+        "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
     CHECK_SHAPES = Remedy(
-        "check the shapes at that line: (N,) and (N, 1) make (N, N); if that is meant, compute it in parts"
+        "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time, such as by fewer examples")
+    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
-        "leave out one_hot: integer labels with sparse_categorical_crossentropy, an Embedding for integer inputs"
+        "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"
     )
     USE_FLOAT32 = Remedy(
-        "use float32, which takes half of float64, the type of NumPy's arrays: array.astype(numpy.float32)"
+        "use float32: it takes half of float64, the type of NumPy's arrays; array.astype(numpy.float32)"
     )
-    STAY_SPARSE = Remedy(
-        "keep it sparse, as with tf.sparse.sparse_dense_matmul, or make it dense in parts: batch by batch"
-    )
+    STAY_SPARSE = Remedy("keep it sparse: use tf.sparse.sparse_dense_matmul, or make it dense in parts, batch by batch")
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     CONCAT_ON_HOST = Remedy(
-        "keep only the rows that are still needed; or keep arrays in a list (tensor.numpy()), and concatenate them "
-        "once on the host"
+        "drop old rows, or concatenate once on the host: keep arrays in a list (tensor.numpy()) until then"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(
-        "find what the script keeps, such as arrays in a list: tracemalloc names the lines that made them"
+        "run it with tracemalloc: it names the lines that made what the script keeps, such as arrays in a list"
     )
-    BOUND_ARRAYS = Remedy("bound the list or dict that keeps the arrays, or write them to a file")
-    ONE_DATASET = Remedy("make one Dataset before the loop, and pass it the data")
+    BOUND_ARRAYS = Remedy("bound it, or write the arrays to a file: the list or dict keeps all of them")
+    ONE_DATASET = Remedy("make one Dataset before the loop: pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
     FIX_ARGUMENTS = Remedy("pass tensors instead of Python values, or fix the input_signature")
-    ONE_GRAPH = Remedy("let one graph serve all lengths, by reduce_retracing or an input_signature with None")
+    ONE_GRAPH = Remedy("use reduce_retracing=True, or an input_signature with None: one graph then serves all lengths")
     COMPILE_ONCE = Remedy("make and compile a model once, and give it batches of one shape")
     JAX_GROWTH_ON = Remedy(
         "let JAX take memory only when it needs it, with XLA_PYTHON_CLIENT_PREALLOCATE=false", ("G",)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.machine import is_gpu
-from tfmemtop.findings.cause import Cause, shortened
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.findings.rules.host_growth import HostGrowth
@@ -15,6 +15,7 @@ from tfmemtop.findings.rules.leaks import Leak
 from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import TightLimit
+from tfmemtop.findings.rules.retracing import Retraced
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
@@ -197,7 +198,7 @@ def verdict(seen: RunReview) -> Cause | None:
         return None
     found = (held.finding for held in weighed(seen) if not _over(seen, held))
     cause, _ = judged(seen.state, found, going=seen.running)
-    return replace(cause, text=shortened(cause.text))
+    return replace(cause, text=cause.advised)
 
 
 def _over(seen: RunReview, held: HeldFinding) -> bool:
@@ -220,6 +221,8 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
         """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
         if finding.aside or (isinstance(finding, Noticed) and not finding.of_state):
             return True
+        if isinstance(finding, Retraced) or (isinstance(finding, HostGrowth) and finding.retraced):
+            return any(one.cause.key == Key.CONSTANTS_CAPTURED for one in failed)
         if isinstance(finding, NoRoom):
             return (finding.anatomy.pid, finding.anatomy.device) in pools
         devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}

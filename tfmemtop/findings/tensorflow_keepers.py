@@ -43,18 +43,19 @@ def constants_captured(scene: Scene) -> Cause | None:
     anew = made.anew >= _TRACED
     changed = made.changed[:1] if not anew else []
     what = f"was defined {made.anew} times" if anew else f"was traced {made.traces} times"
-    why = f", as {argument_changed(changed[0])}" if changed else ""
+    why = f", as {quoted(changed[0].argument)} changed" if changed else ""
     name, place = f"tf.function {quoted(made.name)}", f" ({spot(made.file, made.line)})"
     line = f" of line {each.line.line}" if each.line and each.line.file == made.file else ""
-    known = (place, why, line), (place, why, ""), ("", why, line), (place, "", line), (place, "", ""), ("", "", "")
+    known = (place, why, line), ("", why, line), ("", why, ""), (place, "", line), (place, "", ""), ("", "", "")
     texts = (f"{name}{at} {what}{why}; each graph keeps a constant{of}: {scene.sized(size)}." for at, why, of in known)
+    remedy = Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS
     return Cause(
         Key.CONSTANTS_CAPTURED,
-        fitting(*texts, room=scene.room),
+        fitting(*texts, room=scene.room, brief=remedy.brief),
         made.name,
         size,
         sum(part.count for part in constants),
-        (Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS,),
+        (remedy,),
         ("@tf.function  # once, before the loop", f"def {made.name}(table): ...") if anew else (),
         (
             f"The largest are {format_bytes(each.requested // max(1, each.count))} each.",
@@ -224,8 +225,6 @@ _ON_ONE_TAPE = (
 )
 _OF_TAPES = ("with tf.GradientTape() as tape:  # without persistent=True, its gradient() frees what the tape keeps",)
 
-_OPEN_EACH, _DROP_EACH = "Use a tape for each round of a loop, or tf.recompute_grad.", "Drop each after its gradient()."
-
 _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 """The kinds of memory that a tape may keep."""
 
@@ -259,13 +258,12 @@ def tape_open(scene: Scene) -> Cause | None:
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
     where = scene.stock.look.tapes_in if scene.stock.look else ""
     holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
-    advice = _DROP_EACH if tapes > 2 else _OPEN_EACH
     text = f"{holder} {holds} {scene.sized(size)}."
     if where and tapes > 2:
         text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.sized(size)}."
     return Cause(
         Key.TAPE_OPEN,
-        fitting(f"{text} {advice}", text, room=scene.room_at),
+        text,
         where or holder,
         size,
         count,

@@ -103,8 +103,7 @@ class HostGrowth(Finding, frozen=True):
         headline = f"{keeps}: {cause}. It rose {rose}."
         if not cause:
             beside = "" if self.pools is None else ", outside TensorFlow's pools"
-            why = "Its holder is not known. Run it with tracemalloc to see the lines that made it."
-            headline = f"{keeps}, {rose}{beside}. {why}"
+            headline = f"{keeps}, {rose}{beside}. Its holder is not known."
         fills = "At that pace it would have filled" if self.ended else "At this pace it fills"
         grew = f"grew by {format_bytes(self.pools)}" if self.pools else "did not grow"
         pools = "" if self.pools is None else f"Its pools {grew}."

@@ -74,7 +74,7 @@ class AllocationFailed(CauseFinding, frozen=True):
                 if not (shaped and told)
             ]
             texts = [joined(head, one) for one in (*cause.mostly, cause.text) for head in heads]
-            if len(text := fitting(*texts)) <= LONGEST:
+            if len(text := fitting(*texts, brief=cause.brief)) <= LONGEST:
                 return replace(cause, text=text)
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
