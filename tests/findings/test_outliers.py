@@ -311,20 +311,24 @@ def test_numbers_of_double_precision_may_be_single() -> None:
 
 
 def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
-    def advice(code: str, census: events.Census) -> list[Remedy]:
+    def advice(code: str, census: events.Census, by: str = "AddV2") -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB), window.done(t=19.0)]
-        line = events.Waiting(t=20.0, pid=100, operation="AddV2", file="/a/train.py", line=9, code=code)
-        return actions(told(full, line, census, error(operation="AddV2")).cause)
+        line = events.Waiting(t=20.0, pid=100, operation=by, file="/a/train.py", line=9, code=code)
+        return actions(told(full, line, census, error(operation=by)).cause)
 
     window = w.Window(number=1)
 
-    assert Action.SMALLER_MODEL in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
+    assert Action.SMALLER_VARIABLE in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
     assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
-    assert Action.SMALLER_MODEL not in advice("x = init([users, dim])", look(tapes=0))
-    window.allocate(64 * MIB, "StatelessRandomUniformV2", shape=[16, 1048576], dtype="float32")
-    assert Action.SMALLER_MODEL in advice("y = model(x)", look(tapes=1)), "its first call makes its variables"
+    assert Action.SMALLER_VARIABLE not in advice("x = init([users, dim])", look(tapes=0))
+    random = "StatelessRandomUniformV2"
+    assert Action.SMALLER_VARIABLE in advice("keras.Sequential([", look(tapes=0), random), "no value is there yet"
+    assert Action.SMALLER_VARIABLE not in advice("x = keras.random.uniform(shape)", look(tapes=0), random)
+    window.allocate(64 * MIB, random, shape=[16, 1048576], dtype="float32")
+    assert Action.SMALLER_VARIABLE in advice("y = model(x)", look(tapes=1)), "its first call makes its variables"
     window.allocate(64 * MIB, "Relu", shape=[16, 1048576], dtype="float32")
     assert Action.REDUCE_BATCH in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
+    assert Action.SMALLER_VARIABLE not in advice("y = model(x)", look(tapes=0), random)
     for _ in range(8):
         window.allocate(100 * MIB, "Tanh", shape=[25, 1048576], dtype="float32")
     assert Action.RECORD_LESS in advice("y = model(x)", look(tapes=1)), "rounds of a loop, on one tape"

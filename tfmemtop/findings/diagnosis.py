@@ -11,7 +11,7 @@ from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.request import Request
+from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import fragmented, limit_text, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene
@@ -39,8 +39,6 @@ _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 """The kinds of memory that do not depend on the batch."""
 
 _ONE_HOT = "one_hot", "onehot"
-_OF_RANDOM = "Mul", "Add", "AddV2", "Sub"
-"""The operations by which random numbers get the range of a variable's first value."""
 
 _RISES_AT_LEAST = 32 * MIB
 _SHARE = 0.1
@@ -141,12 +139,13 @@ def _code(hooked: Hooked, t: float) -> str:
 def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     """Return *cause*, where nobody keeps the memory, with what was in use when *code*'s request, *a*, found no room."""
     limited = cause.key is Key.LIMIT_TOO_SMALL
-    if limited and _makes_variable(stock, tuple(a.shape or ()), code):
+    made = makes_variable(stock, a, code) if limited else None
+    if made is not None:
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
-            mostly=(f"It is for the first value of a variable: {cause.text}",),
-            remedies=_without_batches(cause.remedies),
+            mostly=(f"It makes a variable: {cause.text}",),
+            remedies=_without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
@@ -291,21 +290,6 @@ def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMAL
     return tuple(instead if one is Action.REDUCE_BATCH else one for one in remedies)
 
 
-def _makes_variable(stock: Inventory, shape: tuple[int, ...], code: str) -> bool:
-    """Return whether a request of that *shape*, by *code*, is for the first value of a variable, before any step.
-
-    There is no slot of an optimizer, and the code says so, or random numbers or variables of that shape are there. If a
-    tape is open, all that has that shape are random numbers, and what is computed of them.
-    """
-    if stock.look is None or stock.groups.get(Group.OPTIMIZER, 0) >= MIB:
-        return False
-    made = {named(part.operation).base for part in stock.parts if part.shape == shape and not part.python_name}
-    random = any(name.startswith("Stateless") for name in made)
-    if stock.look.tapes:
-        return random and all(name.startswith("Stateless") or name in _OF_RANDOM for name in made)
-    return "tf.Variable(" in code or (bool(shape) and (random or shape in stock.shapes))
-
-
 def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:
     """Return that memory rose until the pool was *full* (seconds), where without that there would have been room."""
     if trend is None or a.in_use is None:
@@ -313,7 +297,9 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
     histories = [series.windows for series in (trend.whole, trend.long, trend.short)]
     histories += [merged(trend.whole.windows, times) for times in _EPOCHS]
     rise = rise_until(histories, full)
-    if rise is None or rise.size < max(_FILLED_AT_LEAST, a.in_use * _FILLED_SHARE):
+    # Who holds variables and slots is known. More than the rest has not risen but as a model was made.
+    rest = a.in_use - sum(size for kind, size in stock.by_kind if kind in _OF_MODEL[:2])
+    if rise is None or not max(_FILLED_AT_LEAST, a.in_use * _FILLED_SHARE) <= rise.size <= rest:
         return None
     whole = a.limit if a.limit is not None else a.card_total
     if a.asked is not None and whole is not None and a.in_use - rise.size + a.asked > whole:

@@ -97,6 +97,9 @@ class Action:
         "close each Session that is no longer needed: with a tf.Graph and a Session for each, that frees it"
     )
     SMALLER_MODEL = Remedy("use a smaller model, or SGD: it keeps nothing for each weight; or train fewer layers")
+    SMALLER_VARIABLE = Remedy(
+        "make that variable smaller: fewer rows or units; pooling or strides before the Flatten in front of a Dense"
+    )
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
     TAPE_EACH_STEP = Remedy(
         "use a tape for each round of a loop, or tf.recompute_grad (or smaller batches, or a shorter loop)"

@@ -9,12 +9,17 @@ import msgspec
 
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.names import named_spot, node_name, operation_name
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
-from tfmemtop.state.inventory import Inventory
+from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.windows import WindowCourse, recorded, unpacked
+from tfmemtop.units import MIB
+
+_RANDOM, _OF_RANDOM = "Stateless", ("Mul", "Add", "AddV2", "Sub")
+"""The operations that make random numbers for a variable's first value, and those by which they get its range."""
 
 _VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
 _VECTORIZING = re.compile(r"(?:\b[\w.]+\.)?(?:batch_jacobian|jacobian|vectorized_map)(?=\()")
@@ -66,6 +71,27 @@ def vectorized_name(a: Anatomy) -> str:
     """Return what computes the rows of a vectorized request: ``tape.jacobian``, if the script's line has one call."""
     calls = {found[0] for found in _VECTORIZING.finditer(a.code)}
     return calls.pop() if len(calls) == 1 else "a Jacobian or a vectorized map"
+
+
+def makes_variable(stock: Inventory, a: Anatomy, code: str) -> Remedy | None:
+    """Return what helps if a request, by *code*, is for the first value of a variable, before any step; else ``None``.
+
+    There is no slot of an optimizer, and the code says so, or random numbers or variables of that shape are there. If a
+    tape is open, or it asks for random numbers, all that has that shape are random numbers, and what is computed of
+    them: else they may be those of a layer, such as Dropout.
+    """
+    if stock.look is None or stock.groups.get(Group.OPTIMIZER, 0) >= MIB:
+        return None
+    shape = tuple(a.shape or ())
+    made = {named(part.operation).base for part in stock.parts if part.shape == shape and not part.python_name}
+    asks = operation_name(a.operation).startswith(_RANDOM) and "random" not in code
+    only = all(name.startswith(_RANDOM) or name in _OF_RANDOM for name in made)
+    sure = not stock.look.tapes and not asks
+    if "tf.Variable(" in code and sure:
+        return Action.SMALLER_VARIABLE
+    if shape and (asks or any(name.startswith(_RANDOM) for name in made)):
+        return Action.SMALLER_VARIABLE if sure or only else None
+    return Action.SMALLER_MODEL if sure and shape and shape in stock.shapes else None
 
 
 _US = 1e6
