@@ -16,16 +16,18 @@ from tfmemtop.engine.stream import Stream
 from tfmemtop.findings.rules.leaks import WindowWishes
 
 
-async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [w.step(1).done(t=4.0, opened=events.Opened.START), w.census(t=4.0)])
+async def test_a_leak_has_a_window_opened_though_nobody_looks(
+    first: events.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(windows, "LOOK_S", 0.01)
     stream, sent = Stream(), asyncio.Queue[tuple[int, dict[str, Any]]]()
 
     following = FindingWindows(stream, lambda pid, command: sent.put_nowait((pid, command)))
     following.begin()
-    start = w.step(1).done(t=4.0, opened=events.Opened.START)
     rise = [reading(5.0 + i, s.GIB + i * s.MIB, pool=2 * s.GIB) for i in range(240)]
     try:
-        for event in [*begin(), effective(True), start, *rise]:
+        for event in [*begin(), effective(True), first, *rise]:
             stream.publish(event)
         assert await asyncio.wait_for(sent.get(), PATIENCE_S) == (100, {"do": "holders", "finding": True})
         assert sent.empty()

@@ -22,6 +22,7 @@ from tfmemtop.engine.sources.window_file import SUFFIX, file_name, read_window
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.events import (
+    Census,
     Closed,
     Damage,
     Event,
@@ -241,7 +242,7 @@ class FindingWindows(Source):
     def __init__(self, stream: Stream, send: Send) -> None:
         super().__init__(stream)
         self._send = send
-        self._looks = False  # not before there is a window: most scripts have none
+        self._looks = False  # not before there is a census, or a window: most scripts have none
         self._events: list[Event] = []
         self._wishes: WindowWishes | None = None  # used in a thread only
 
@@ -250,7 +251,7 @@ class FindingWindows(Source):
         if self._looks:
             if _matters(event):
                 self._events.append(event)
-        elif isinstance(event, Holders) and not event.is_missing:
+        elif isinstance(event, Census) or (isinstance(event, Holders) and not event.is_missing):
             self._looks = True
             self._events = [kept for kept in self._stream.backlog.events() if _matters(kept)]
             self._keep_doing(self._look_on())
