@@ -224,7 +224,10 @@ def tensors_without_path(scene: Scene) -> Cause | None:
 def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
-    hidden = "A thread's own data may hold them, or, up to Python 3.12, a local variable of a function that runs."
+    hidden = (
+        "They may wait for Python's garbage collector, or a thread's own data may hold them, or, up to Python 3.12, a "
+        "local variable of a function that runs."
+    )
     return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
 
 

@@ -88,7 +88,7 @@ class Action:
     SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
     BOUND_QUEUE = Remedy("give it a maxsize: what fills the queue then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
-    DROP_MODELS = Remedy("keep figures, not models: drop each model before the next is made")
+    DROP_MODELS = Remedy("keep figures, not models: drop each model, and call gc.collect(), before the next is made")
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     ONE_MODEL = Remedy("make one model, and set its weights anew for each: model.set_weights(weights)")
@@ -98,7 +98,7 @@ class Action:
     )
     SMALLER_MODEL = Remedy("use a smaller model, or SGD: it keeps nothing for each weight; or train fewer layers")
     SMALLER_VARIABLE = Remedy(
-        "make that variable smaller: fewer rows or units; pooling or strides before the Flatten in front of a Dense"
+        "use a smaller layer or variable: fewer rows or units; pooling or strides before the Flatten that feeds a Dense"
     )
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
     TAPE_EACH_STEP = Remedy(

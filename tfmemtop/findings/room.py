@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.names import capital
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
@@ -113,7 +114,7 @@ def held_back(a: Anatomy) -> Cause | None:
     where, limit = "machine" if a.on_cpu else "card", limit_text(a)
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"{format_bytes(a.in_use)} were in use; {limit}.",
+        f"{capital(limit)}." if a.asked > a.limit else f"{format_bytes(a.in_use)} were in use; {limit}.",
         bytes=a.asked,
         remedies=(raise_limit(a.limit, on_cpu=a.on_cpu), Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
