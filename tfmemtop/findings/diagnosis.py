@@ -144,7 +144,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
-            mostly=(f"It makes a variable. {cause.text}",),
+            mostly=tuple(f"It makes a variable. {one}" for one in cause.mostly or (cause.text,)),
             remedies=_without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""

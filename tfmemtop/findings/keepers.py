@@ -271,14 +271,14 @@ def variables_kept(scene: Scene) -> Cause | None:
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
         model, _, of_layer = alike.name.partition("/")
-        what = f"models like {quoted(model)}"
+        what = f"There are {alike.number} models like {quoted(model)}"
         if "/" not in of_layer:
-            what = f"variables like {quoted(alike.name)}, and as many others"
+            what = f"Variables such as {quoted(alike.name)} are there {alike.number} times"
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None
         where = f", {held.items} in {holder_name(held.holder)}" if held else scene.running
-        text = f"There are {alike.number} {what}{where}: "
+        text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, bool(of_layer), alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
     return None

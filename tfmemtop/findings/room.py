@@ -112,13 +112,15 @@ def held_back(a: Anatomy) -> Cause | None:
     if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
         return None
     where, limit = "machine" if a.on_cpu else "card", limit_text(a)
+    text = f"{capital(limit)}." if a.asked > a.limit else f"{format_bytes(a.in_use)} were in use; {limit}."
     return Cause(
         Key.LIMIT_TOO_SMALL,
-        f"{capital(limit)}." if a.asked > a.limit else f"{format_bytes(a.in_use)} were in use; {limit}.",
+        text,
         bytes=a.asked,
         remedies=(raise_limit(a.limit, on_cpu=a.on_cpu), Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
+        mostly=(text, f"{capital(limit)}."),
     )
 
 
