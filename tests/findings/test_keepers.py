@@ -123,8 +123,10 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
     assert "`penalties[*]` keeps 36 functions, which captured 72 tensors" in cause.text
     inside = kept(look(group("monitor.__closure__[1].cell_contents['raw'][*]", 36, 600 * MIB, items=36)))
     assert inside is not None and "`…['raw'][*]` in what `monitor` captures keeps" in inside.text
-    passed = kept(look(group("error_handler.<locals>.args[*]", 36, 600 * MIB, items=36)))
-    assert passed is not None and "An argument of a call keeps 36 tensors" in passed.text
+    for path in ("error_handler.<locals>.args[*]", "raise_from_not_ok_status.<locals>.e.__traceback__"):
+        passed = kept(look(group(path, 36, 600 * MIB, items=36)))
+        assert passed is not None and "An argument of a call keeps 36 tensors" in passed.text
+        assert actions(passed) == [Action.KEEP_ARRAYS]
 
 
 def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:

@@ -1,5 +1,6 @@
 """Why one request was too large: each rule where it just applies, and not. The pool is that of the tests of keepers."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -197,13 +198,15 @@ def test_a_request_larger_than_before_is_the_cause_in_a_fragmented_pool_too() ->
     full = [*begin(), effective(True, GIB), reading(20.0, 900 * MIB, pool=GIB, limit=GIB), reading(29.9, 400 * MIB)]
     pieces = moment(400 * MIB, GIB, 128 * MIB)
 
-    def key(rows: int) -> str:
+    def key(rows: int, before: Iterable[int] = (128,)) -> str:
         asked = replace(error(operation="Relu", requested=rows * MIB), shape=[rows, 256, 1024])
         steps = w.Window(number=1)
-        steps.allocate(128 * MIB, "Relu", shape=[128, 256, 1024], dtype="float32")
+        for each in before:
+            steps.allocate(each * MIB, "Relu", shape=[each, 256, 1024], dtype="float32")
         return told([*full, steps.done(t=20.0)], pieces, asked).cause.key
 
     assert key(192) is Key.STEP_LARGER and key(191) is Key.FRAGMENTATION
+    assert key(191, (*range(5, 40, 5), 260)) is Key.STEP_LARGER, "a batch that grows in each step"
 
 
 def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None:

@@ -40,8 +40,7 @@ _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 
 _ONE_HOT = "one_hot", "onehot"
 
-_RISES_AT_LEAST = 32 * MIB
-_SHARE = 0.1
+_RISES_AT_LEAST, _SHARE = 32 * MIB, 0.1
 
 _MOSTLY = 0.3
 """The least share of the memory in use of a kind that the verdict names."""
@@ -78,6 +77,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
+    if kept is None and (growing := larger_each_time(stock, hooked)) is not None:
+        return growing
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
@@ -87,8 +88,6 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
         return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
         return kept
-    if (growing := larger_each_time(stock, hooked)) is not None:
-        return growing
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
@@ -256,9 +255,10 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
 
 
 def _named_part(part: Part) -> tuple[str, str, str]:
-    """Return the operation that made a *part* of what is in use, its layer and shape: ``3 Relu``, `` of `a```."""
+    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``."""
+    buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
     return (
-        (f"{part.count:,} " if part.count > 1 else "") + operation_name(part.operation),
+        (buffers or (f"{part.count:,} " if part.count > 1 else "")) + operation_name(part.operation),
         f" of {quoted(part.layer)}" if part.layer else "",
         f" {tensor_text(list(part.shape), None)}" if part.shape else "",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from tfmemtop.events.census import Alike, Unseen
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.names import capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
+from tfmemtop.findings.names import PASSED, capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.findings.tensorflow_keepers import (
@@ -134,7 +134,7 @@ def _kept_by_several(kept: list[Kept], scene: Scene) -> Cause | None:
 def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str]:
     """Return what helps against a collection of tensors that grows, with a line of code."""
     for part, remedy, code in _BY_HOLDER:
-        if part in f"{one.holder} ":
+        if part in f"{one.holder} " and not PASSED.fullmatch(one.holder):
             return remedy, code
     if one.shape == ():
         return Action.KEEP_NUMBERS, "losses.append(float(loss))"

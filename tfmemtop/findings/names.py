@@ -59,8 +59,10 @@ _WHAT = {
     "__traceback__": "the traceback of",
 }
 """What holds something that a path leads through, as that does not show it."""
-PASSED = re.compile(r"(filter_traceback\.<locals>\.)?error_handler\.<locals>\.args\b.*")
-"""The path in Python of tensors that only TensorFlow's own wrapper around a call holds."""
+PASSED = re.compile(
+    r"((filter_traceback\.<locals>\.)?error_handler\.<locals>\.args|raise_from_not_ok_status\.<locals>\.e)\b.*"
+)
+"""The path in Python of tensors that only TensorFlow's own wrapper around a call holds, or the error that it raises."""
 _INSIDE = re.compile(r"(?P<function>.+)\.__closure__\[[\d*]+\]\.cell_contents(?P<name>.+)")
 _ARGUMENT = re.compile(r"(?:filter_traceback\.<locals>\.)?error_handler\.<locals>\.kwargs\['(\w+)'\]")
 """An argument of a call of Keras's, which passes through this wrapper: the script knows it by its keyword."""
@@ -126,12 +128,12 @@ def own_path(path: str) -> str:
 
 def holder_name(path: str) -> str:
     """Return the name of the holder with that *path* in Python: ```losses```, ```cache` in wrapper()``."""
+    if PASSED.fullmatch(path):
+        return "an argument of a call"
     if within := _WITHIN.fullmatch(path):
         return f"{_WHAT[within['what']]} {holder_name(within['outer'])}"
     if path.endswith(".<locals>"):
         return f"a local variable of {path.removesuffix('.<locals>')}()"  # of a coroutine, which does not show its name
-    if PASSED.fullmatch(path):
-        return "an argument of a call"
     if inside := _INSIDE.fullmatch(path):
         return f"{quoted('…' + inside['name'])} in what {holder_name(inside['function'])} captures"
     function, name = path.rpartition(".<locals>.")[::2]

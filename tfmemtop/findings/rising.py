@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import msgspec
 
-from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import holder_name, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, MOST
@@ -155,10 +155,9 @@ def larger_each_time(stock: Inventory, hooked: Hooked) -> Cause | None:
     part, first = max(parts, key=lambda one: (bool(one[0].python_name), one[0].bytes))
     held = holder_name(part.python_name) if part.python_name else f"What {operation_name(part.operation)} makes"
     sizes = f"from {tensor_text(list(first), None)} to {tensor_text(list(part.shape or ()), None)}"
-    whole = f"all that grew so takes {format_bytes(size)} of the {format_bytes(stock.in_use)} in use."
     return Cause(
         Key.GROWN_BY_COPYING if part.python_name else Key.STEP_LARGER,
-        fitting(f"{held} grew {sizes}, a little each time; {whole}", f"{held} grew {sizes}; {whole}"),
+        f"{held} grew {sizes}; all that grew: {format_bytes(size)} of the {format_bytes(stock.in_use)} in use.",
         part.python_name,
         size,
         len(parts),
