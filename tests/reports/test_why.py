@@ -69,7 +69,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
             "leaks/longer-loop",
             None,
             Key.STEP_LARGER,
-            "keeps the results of 85 rounds of a loop for the gradient, 292.5 MiB; before, of at most",
+            "keeps the results of 85 rounds of a loop for the gradient, 292.5 MiB; before, at most",
         ),
         ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "52 steps before had at most 50.8 MiB"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),

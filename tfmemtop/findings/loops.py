@@ -47,7 +47,7 @@ def longer_loop(request: Request) -> Cause | None:
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
     return Cause(
         Key.STEP_LARGER,
-        fitting(*(f"{results}{told}, {sized}; before, of at most {most:,}." for told in (f" {why}", "")), room=PREFIX),
+        fitting(*(f"{results}{told}, {sized}; before, at most {most:,}." for told in (f" {why}", "")), room=PREFIX),
         who,
         size,
         rounds,

@@ -150,7 +150,9 @@ def grown_by_copying(request: Request) -> Cause | None:
             return Cause(
                 Key.GROWN_BY_COPYING,
                 fitting(
-                    f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}.", room=PREFIX
+                    *(f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}."),
+                    room=PREFIX,
+                    brief=Action.CONCAT_ON_HOST.brief,
                 ),
                 name,
                 size + a.asked,

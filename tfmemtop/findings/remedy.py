@@ -117,7 +117,7 @@ class Action:
     CACHE_IN_FILE = Remedy("cache in a file: cache(FILE); or before the elements are decoded, or not at all")
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
     INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open at a time; or open smaller inputs")
-    FEED_BATCHES = Remedy("feed batches: a generator, or tf.data that reads and maps batch by batch")
+    FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
@@ -135,7 +135,7 @@ class Action:
     STAY_SPARSE = Remedy("keep it sparse: use tf.sparse.sparse_dense_matmul, or make it dense in parts, batch by batch")
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     CONCAT_ON_HOST = Remedy(
-        "drop old rows, or concatenate once on the host: keep arrays in a list (tensor.numpy()) until then"
+        "bound it, or join only once: keep arrays in a list (tensor.numpy()) until then, and join on the host"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(
