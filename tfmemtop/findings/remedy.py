@@ -135,7 +135,7 @@ class Action:
     STAY_SPARSE = Remedy("keep it sparse: use tf.sparse.sparse_dense_matmul, or make it dense in parts, batch by batch")
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     CONCAT_ON_HOST = Remedy(
-        "bound it, or join only once: keep arrays in a list (tensor.numpy()) until then, and join on the host"
+        "bound it, or join only once: keep the newest rows; or arrays in a list (tensor.numpy()), to concatenate once"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(
