@@ -8,7 +8,7 @@ from pathlib import Path
 
 from screenshots.picture import DARK, picture
 from tests.cluster.recorded import cluster_screen, settled
-from tests.ui.recorded import events_until, recording_of, screen
+from tests.ui.shown import events_until, recording_of, screen
 from tfmemtop.events import Run
 from tfmemtop.ui import UiOptions
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.page.browsers import browser, lacking
-from tests.page.files import RECORDINGS
+from tests.page.conftest import RECORDINGS
 from tfmemtop.cli.main import main as tfmemtop
 
 HERE = Path(__file__).parent

@@ -15,12 +15,29 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-from tests import kinds
-from tests.building import start
+from tests import building, kinds
+from tests.engines import engines
+from tests.hooked import forks, monitor, script, tensorflow, tensorflow_bare, tensorflow_folder, tensorflow_hooked
 from tests.kinds import pytest_runtest_call, pytest_runtest_setup
+from tests.notebook import jupyter
+from tests.starting import home, start
 from tfmemtop import failure
 
-__all__ = ["pytest_runtest_call", "pytest_runtest_setup"]
+__all__ = [
+    "engines",
+    "forks",
+    "home",
+    "jupyter",
+    "monitor",
+    "pytest_runtest_call",
+    "pytest_runtest_setup",
+    "script",
+    "start",
+    "tensorflow",
+    "tensorflow_bare",
+    "tensorflow_folder",
+    "tensorflow_hooked",
+]
 
 # The same examples each time, and no failure because the machine is busy. ``--hypothesis-profile=default`` varies them.
 settings.register_profile("steady", deadline=None, derandomize=True)
@@ -61,13 +78,13 @@ def built_meanwhile(request: pytest.FixtureRequest, cache: Path) -> Iterator[Non
         item.get_closest_marker("tensorflow") and not item.nodeid.startswith("tests/agent/")
         for item in request.session.items
     )
-    building = None
+    builds = None
     if wanted and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
-        building = start(cache, "probe", "addresses", "replay")
+        builds = building.start(cache, "probe", "addresses", "replay")
     kinds.forget()
     yield
-    if building is not None:
-        building.wait()
+    if builds is not None:
+        builds.wait()
 
 
 @pytest.fixture(scope="session", autouse=True)

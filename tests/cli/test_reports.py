@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests import streams as s
 from tests.streams import GIB, MIB
-from tests.tools.bench.day import session as the_day
+from tests.tools.bench.machine import session as the_day
 from tests.tools.bench.recording import write
 from tfmemtop import events as ev
 from tfmemtop.cli import Refusal

@@ -1,8 +1,9 @@
-"""When the engine ends, and what ends together with it."""
+"""When the engine ends, and what ends together with it or with a run."""
 
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 
 from tests.engines import READS, Engines, ended
 from tests.own_sessions import own_sessions
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launched
+from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.server import connect
 from tfmemtop.events import (
     Input,
@@ -106,3 +109,44 @@ def _exists(path: Path) -> bool:
 def _text(launched: Launched) -> str:
     assert launched.output_path
     return Path(launched.output_path).read_bytes().decode()
+
+
+PROGRAM = """
+import asyncio, os, subprocess
+from tfmemtop.engine.process.ending import Ending
+from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.stream import Stream
+from pathlib import Path
+
+async def no_gpus():
+    return []
+
+stream = Stream()
+launch = Launch(argv=[], cwd="/", environment={})
+runs = Runs(stream, launch, hook_socket=Path("/none"))
+sleep = ["sleep", "300"]
+build, daemon = (subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(2))
+ending = Ending(stream, runs, b"NOTHING=here", no_gpus, {build.pid})
+asyncio.run(ending.end(5.0))
+print(build.pid, daemon.pid)
+build.returncode = daemon.returncode = 0
+"""
+
+
+@pytest.mark.programs
+def test_what_is_built_beside_the_run_goes_on_and_daemons_do_not() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    build, daemon = map(int, done.stdout.split())
+    try:
+        assert Path(f"/proc/{build}/comm").read_text() == "sleep\n"
+        assert not is_alive(daemon)
+    finally:
+        os.kill(build, signal.SIGKILL)

@@ -17,8 +17,7 @@ import pytest
 from tests import streams as s
 from tests.contained import contained
 from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
-from tests.ui.recorded import Recorded
-from tests.ui.shown import drawn, rows, text_of
+from tests.ui.shown import Recorded, drawn, rows, text_of
 from tfmemtop import events
 from tfmemtop.cli import once
 from tfmemtop.cli.main import main

@@ -1,14 +1,24 @@
-"""The figures of processes and of the machine are those that the programs are known to have."""
+"""Processes: their figures are those that the programs are known to have, and those that belong to the run are found.
 
+Processes of tfmemtop beside the script, such as the replay of its allocations, end in time.
+"""
+
+import asyncio
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
+from tfmemtop.boot import KEEPER
+from tfmemtop.engine.process.launch import INJECT
+from tfmemtop.engine.sources.host import Host, Sweep
 from tfmemtop.engine.sources.processes import HostProcess, busy_percent, exit_code, find, is_alive, read_command
+from tfmemtop.engine.sources.source import helper_output
 from tfmemtop.units import MIB
 
 
@@ -53,3 +63,77 @@ def test_a_command_line_is_text_whatever_bytes_it_has() -> None:
         assert program.stdout is not None and program.stdout.readline() == "up\n"
         assert read_command(program.pid) == ["sh", "-c", "echo up; read line", "1\ufffd"]
         program.kill()
+
+
+@pytest.mark.programs
+async def test_a_helper_that_nobody_waits_for_is_killed_even_before_it_is_read() -> None:
+    for turns in range(4):  # of the event loop: the first start the process and open its pipe
+        sessions: set[int] = set()
+        waiting = asyncio.create_task(helper_output(["sleep", "600"], 600.0, sessions))
+        await asyncio.sleep(0)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        (pid,) = sessions
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        assert os.WTERMSIG(status) == signal.SIGKILL and waiting.cancelled()
+
+
+@pytest.mark.programs
+async def test_helpers_that_have_ended_are_forgotten() -> None:
+    sessions: set[int] = set()
+    for _ in range(3):
+        assert await helper_output(["echo", "done"], 600.0, sessions) == b"done\n"
+        (pid,) = sessions
+        await asyncio.to_thread(os.waitpid, pid, 0)
+
+
+@pytest.fixture
+def becoming() -> Iterator["subprocess.Popen[str]"]:
+    """Start a process with a child. After it has read a line on its stdin, it takes the keeper's name."""
+    source = f"sleep 600 & echo $!; read line; exec -a {KEEPER} sh -c 'echo named; read line'"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["bash", "-c", source], stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    yield process
+    os.killpg(process.pid, 9)
+    process.communicate()
+
+
+@pytest.fixture
+def other() -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a process that stands for a kernel."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.programs
+def test_a_kernel_that_was_there_before_its_run_belongs_to_the_run(other: "subprocess.Popen[bytes]") -> None:
+    """The GPUs are asked for before a run with a memory limit begins, and with them the processes are looked at."""
+    host = Host(1 << 22, INJECT, member=other.pid)  # no process descends from this root
+    assert other.pid not in host.sweep((), 0, frozenset()).shown
+    found = host.sweep((), 1, frozenset()).shown
+    assert found[other.pid].run == 1
+
+
+def _sweep(host: Host) -> Sweep:
+    return host.sweep((), 1, frozenset())
+
+
+@pytest.mark.programs
+def test_a_keeper_found_before_it_had_its_name_is_dropped_with_its_engine(becoming: "subprocess.Popen[str]") -> None:
+    """This happens when Jupyter is watched: it starts kernels that are sessions of their own."""
+    assert becoming.stdin is not None and becoming.stdout is not None
+    engine = int(becoming.stdout.readline())
+    host = Host(os.getpid(), INJECT)
+    assert {becoming.pid, engine} <= _sweep(host).shown.keys()
+    becoming.stdin.write("\n")
+    becoming.stdin.flush()
+    assert becoming.stdout.readline() == "named\n"
+    after = _sweep(host)
+    assert {becoming.pid, engine} <= set(after.gone)
+    assert not {becoming.pid, engine} & after.shown.keys()
+    assert KEEPER not in {word for process in after.processes for word in process.command}
+    assert not {becoming.pid, engine} & _sweep(host).shown.keys()

@@ -1,6 +1,7 @@
-"""Readers that connect late, read slowly, vanish, or leave."""
+"""Readers that connect late, read slowly, vanish, leave, or send requests."""
 
 import asyncio
+import os
 import socket
 import sys
 
@@ -8,6 +9,7 @@ from tests.engines import READS, Engines
 from tfmemtop.engine.stream import OUTPUT_QUEUE, QUEUE, Stream
 from tfmemtop.engine.stream.server import Client, Reader
 from tfmemtop.events import (
+    Environment,
     Event,
     Input,
     Notice,
@@ -16,6 +18,7 @@ from tfmemtop.events import (
     Process,
     ProcessReading,
     ProcessReadings,
+    ReadEnvironment,
     Run,
     RunEnd,
     Session,
@@ -98,3 +101,33 @@ async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_i
     assert (first.run, first.skipped) == (3, 1000 + (int(first.text) - 200) * 17_000)
     assert {event.skipped for event in rest} == {1000}
     assert not [event for event in got if isinstance(event, Notice)]
+
+
+async def test_a_command_that_cannot_be_read_is_told_and_does_no_harm(engines: Engines) -> None:
+    launched = engines.launch(sys.executable, "-u", "-c", READS)
+    screen = await engines.look(launched.socket)
+    _, writer = await asyncio.open_unix_connection(launched.socket)
+    hostile = [b'{"do":"fly"}', b"\xff\xfe", b"[" * 100_000, b'{"do":"resize","columns":%d,"rows":1}' % 10**310]
+    hostile += [b'{"do":"signal","pids":[%s],"signal":15}' % b",".join([b"0"] * 200_000)]
+    hostile += [b'{"do":"stop","grace_s":1e300}', b'{"do":"map_wanted","pid":1,"device":"x","pace_s":-1}']
+    writer.write(b"".join(line + b"\n" for line in hostile))
+
+    def all_told(_: Notice) -> bool:
+        return len({notice.detail for notice in screen.all(Notice) if notice.key == "command"}) == len(hostile)
+
+    await screen.until(Notice, all_told)
+    writer.write(b'{"do":"input","text":"after\\n"}\n')
+    await screen.until_shown("got after")
+    writer.close()
+
+
+async def test_the_environment_of_a_process(engines: Engines) -> None:
+    screen = await engines.python(READS, environment=dict(os.environ) | {"TF_SOMETHING": "set"})
+    run = await screen.until(Run)
+    await screen.until_shown("up")
+    await screen.client.send(ReadEnvironment(pid=run.pid))
+    found = await screen.until(Environment)
+    assert (found.variables["TF_SOMETHING"], found.error) == ("set", None)
+    await screen.client.send(ReadEnvironment(pid=2**22 + 1))
+    gone = await screen.until(Environment, lambda environment: environment.pid != run.pid)
+    assert gone.error

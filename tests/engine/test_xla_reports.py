@@ -14,7 +14,7 @@ from tests import streams
 from tests.once import once
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
-from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
+from tests.xla.test_cluster import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
 from tfmemtop.engine.stream import Stream

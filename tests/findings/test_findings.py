@@ -15,7 +15,7 @@ from tests.findings.situations import (
 )
 from tests.findings.test_exhausted import error, moment
 from tests.streams import GIB, MIB
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import StoppingPhase, recording
 from tfmemtop.events.runs import Ending, Way, how_ended

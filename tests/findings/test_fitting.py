@@ -11,7 +11,7 @@ from tests import streams
 from tests import streams as s
 from tests.findings.situations import asked_limits, begin, effective, limited, reading, steady
 from tests.streams import GIB, MIB
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tests.whatif.test_command import replayed_on_a_gpu
 from tfmemtop import events
 from tfmemtop.agent.settings import shares

@@ -15,7 +15,7 @@ from tests.findings.situations import (
     steady,
 )
 from tests.streams import GIB, MIB
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import recording
 from tfmemtop.findings.review import RunReview, review

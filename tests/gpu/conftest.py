@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.starting import home, start
 from tfmemtop.probe.build import ADDRESSES, PROBE, REPLAY, Product, build
 from tfmemtop.probe.cache import Built
-
-__all__ = ["home", "start"]
 
 
 def build_probe(product: Product = PROBE) -> Built:

@@ -1,19 +1,29 @@
-"""The exporter of a live session: it outlives the screen and ends with the session. If it fails, a notice says so."""
+"""The exporter of a live session: it outlives the screen and ends with the session. If it fails, a notice says so.
+
+Its page answers with the metrics and with nothing else.
+"""
 
 import asyncio
+import http.client
+import shutil
 import socket
+import subprocess
+import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.disks import CAN_FREEZE, frozen, mounted
 from tests.engines import READS, Engines, ended
-from tests.metrics.scraping import address_in, get, scrape, value
+from tests.metrics.scraping import address_in, events_until, get, scrape, served, value, watched
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
 from tests.streams import run, session
 from tfmemtop.engine.exporter import open_exporter
+from tfmemtop.engine.metrics.page import THREADS
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Event, Notice, NoticeKind, RunEnd, Stop
@@ -121,3 +131,52 @@ async def test_a_file_system_that_does_not_answer_holds_up_neither_the_loop_nor_
         notice = await exporting.notice()
         assert notice.kind is NoticeKind.METRICS_SD_LEFT
         assert notice.detail == f"{folder / 'sd.json'}: Connection timed out"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with served(watched(events_until("h100-transformer.jsonl", 0.6))) as found:
+        yield found
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "X"])
+def test_nothing_but_get_is_done(url: str, method: str) -> None:
+    line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
+    line.request(method, "/metrics")
+    assert line.getresponse().status == 405
+    line.close()
+
+
+def connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=PATIENCE_S)
+
+
+def test_who_says_nothing_is_closed_in_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfmemtop.engine.metrics.page._Handler.timeout", 0.3)
+    with connected(url) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_many_silent_connections_and_nonsense_take_a_bounded_number_of_threads_and_hold_up_nobody(url: str) -> None:
+    before = threading.active_count()
+    silent = [connected(url) for _ in range(THREADS + 50)]
+    assert threading.active_count() <= before + THREADS
+    for one in silent[50:]:
+        one.close()
+    until(lambda: threading.active_count() < before + THREADS)
+    with connected(url) as rude:
+        rude.sendall(b"\0" * 100 + b"\r\n\r\n")
+        rude.recv(100)
+    assert scrape(url)
+    for one in silent[:50]:
+        one.close()
+
+
+@pytest.mark.programs
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+@pytest.mark.parametrize("name", ["h100-transformer.jsonl", "h200-four-cards.jsonl", "cpu-oom.jsonl"])
+def test_promtool_finds_no_fault(name: str) -> None:
+    with served(watched(events_until(name, 0.6))) as url:
+        _, text = get(url)
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

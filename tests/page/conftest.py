@@ -1,4 +1,4 @@
-"""Fixtures: pages of recordings, made by the real command, and the browsers that open them."""
+"""Fixtures: pages of recordings, made by the real command, and the browsers that open them. Where both are."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,7 +8,6 @@ import pytest
 
 from tests.once import once
 from tests.page.browsers import Browser, Tab, browser, lacking
-from tests.page.files import RECORDINGS
 from tfmemtop.cli.main import main
 
 Start = Callable[[str], Browser]
@@ -52,3 +51,8 @@ def page(shared: Path) -> Make:
         return once(shared, "page-" + "-".join(name.replace("/", "-") for name in names), make) / "page.html"
 
     return made
+
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PAGE = Path(__file__).parents[2] / "tfmemtop" / "page"
+BUILT = (PAGE / "built/page.js", PAGE / "built/page.css")

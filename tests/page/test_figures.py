@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.page.browsers import Tab
-from tests.page.conftest import Make
-from tests.page.files import RECORDINGS
+from tests.page.conftest import RECORDINGS, Make
 from tests.page.test_opening import opened
 from tfmemtop.cli.main import main
 

@@ -12,8 +12,7 @@ import pytest
 from tests import streams as s
 from tests.page import hostile
 from tests.page.browsers import Tab
-from tests.page.conftest import Make
-from tests.page.files import RECORDINGS
+from tests.page.conftest import RECORDINGS, Make
 from tfmemtop.cli.main import main
 
 RESNET, RANKS = ("h100-resnet.jsonl",), ("ranks/h200-0.jsonl.gz", "ranks/h200-1.jsonl.gz")

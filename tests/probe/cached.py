@@ -1,17 +1,37 @@
-"""A quick compiler, for tests of the cache, and a recorded script that gets the library from it."""
+"""A quick compiler for tests of the cache, a recorded script that gets the library from it, the text of failures."""
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from tests import sparing
 from tests.hooked import POOL
 from tests.patience import PATIENCE_S, until
-from tfmemtop.events import Probe
+from tfmemtop.events import Probe, Unbuilt, decode_event
 from tfmemtop.events.recording import read
+from tfmemtop.findings.probe import probe_text, unbuilt_remedy, unbuilt_text
+from tfmemtop.probe.cache import Built
+
+
+def said(built: Built) -> tuple[str, str]:
+    """Return the reason why there is no probe, and the remedy."""
+    unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
+    return unbuilt_text(unbuilt, "the probe"), unbuilt_remedy(unbuilt)
+
+
+def said_by_hook(sent: dict[str, Any]) -> str:
+    """Return the text that reports what is wrong, for a message that the hook has *sent*."""
+    event = decode_event(json.dumps({"t": 0.0, **sent}).encode())
+    assert isinstance(event, Probe)
+    return probe_text(event)
+
 
 Script = Callable[[str], str]
 

@@ -5,22 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import engines
 from tests.forked import Fork, Forked, Forking
-from tests.hooked import monitor, script, tensorflow, tensorflow_bare, tensorflow_folder, tensorflow_hooked
 from tests.probe.cached import Compiler
 from tfmemtop.probe.build import build
-
-__all__ = [
-    "engines",
-    "library",
-    "monitor",
-    "script",
-    "tensorflow",
-    "tensorflow_bare",
-    "tensorflow_folder",
-    "tensorflow_hooked",
-]
 
 
 @pytest.fixture(scope="session")

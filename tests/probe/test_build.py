@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probe.cached import Compiler
-from tests.probe.said import said
+from tests.probe.cached import Compiler, said
 from tfmemtop.cli import doctor
 from tfmemtop.cli.interpreter import Interpreter
 from tfmemtop.probe.build import ADDRESSES, build, find_compiler

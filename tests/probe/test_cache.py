@@ -15,8 +15,7 @@ import pytest
 from tests.disks import small_disk
 from tests.hooked import PYTHON
 from tests.patience import PATIENCE_S
-from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, speaker
-from tests.probe.said import said
+from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, said, speaker
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.agent.native import VERSION
 from tfmemtop.events import Allocator, Probe, ProbeState

@@ -13,7 +13,7 @@ import pytest
 
 from tests.forked import Fork
 from tests.hooked import Event, Monitor, outcome, start
-from tests.probe.said import said_by_hook
+from tests.probe.cached import said_by_hook
 from tfmemtop.agent.native import VERSION
 from tfmemtop.probe.build import ADDRESSES, build
 from tfmemtop.probe.cache import checksum_of

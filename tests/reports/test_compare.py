@@ -9,7 +9,7 @@ import pytest
 from tests import streams as s
 from tests.findings.situations import POOL_AT_ONCE, begin, effective, reading
 from tests.streams import GIB, MIB
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.cli.sessions import fold_recording

@@ -11,7 +11,7 @@ import pytest
 from tests import streams as s
 from tests.findings.situations import begin, effective, reading
 from tests.streams import GIB, MIB
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.events.recording import read

@@ -11,7 +11,7 @@ import pytest
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key

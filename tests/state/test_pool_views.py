@@ -1,6 +1,7 @@
 """The inside of a pool: the map's screen gets it from the events alone."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,10 +12,16 @@ from tests import pools
 from tests import streams as s
 from tests.pools import MIB
 from tfmemtop import events
-from tfmemtop.events import ProbeState
+from tfmemtop.events import Event, ProbeState, recording
 from tfmemtop.findings.missing import no_map
+from tfmemtop.limits import HostOwner
+from tfmemtop.reports.devices import activity, limited_memory
+from tfmemtop.state import State
+from tfmemtop.state.fold import apply
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map
 from tfmemtop.state.pool_views import pools as known_pools
+from tfmemtop.state.views import host_memory, panels
+from tfmemtop.ui.screens.questions import limit_suggestions
 
 KEY = (100, "GPU:0")
 CUTS: list[pools.Cut] = [
@@ -139,3 +146,31 @@ anything = st.builds(
 def test_any_map_can_be_looked_at(memory_map: events.MemoryMap, zoom: int | None, out_of_memory: bool) -> None:
     state = s.fold([*pools.watched(CUTS)[:-1], msgspec.structs.replace(memory_map)])
     pool_map(state, KEY, zoom=zoom, out_of_memory=out_of_memory)
+
+
+def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
+    session = msgspec.structs.replace(s.session(), host_memory=16 * s.GIB, host_memory_of=HostOwner.CONTAINER)
+    told: list[Event] = [
+        s.run(),
+        s.process(0.2, 100),
+        s.hook(0.3, 100),
+        s.allocator(0.4, 100, s.GIB, name="CPU:0"),
+        s.alive(1, 100),
+    ]
+    state = s.fold([session, *told])
+    (panel,) = panels(state)
+    assert panel.capacity == 16 * s.GIB
+    assert activity(panel) == ("host CPU 25%", "8.0 of the container's 16.0 GiB")
+    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions([], limited_memory(host_memory(state)))
+    plain = s.fold([s.session(), *told])
+    assert activity(panels(plain)[0]) == ("host CPU 25%",)
+    assert ("50%", "half of the memory there is") in limit_suggestions([], limited_memory(host_memory(plain)))
+
+
+def test_a_relaunched_scripts_pool_is_as_large_as_was_chosen_until_it_is_read() -> None:
+    state, seen = State(), set[tuple[int | None, int | None]]()
+    for event in recording.read(Path(__file__).parents[1] / "recordings" / "cpu-demo.jsonl").events():
+        apply(state, event)
+        seen |= {(panel.capacity, panel.limit) for panel in panels(state)}
+    # Of both runs, the second before and after TensorFlow reported its limit. The host's 23.5 GiB are never shown.
+    assert seen == {(2048 * s.MIB, 2048 * s.MIB), (900 * s.MIB, None), (900 * s.MIB, 900 * s.MIB)}

@@ -7,8 +7,7 @@ import pytest
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
-from tests.ui.recorded import source_of
-from tests.ui.shown import ENDED, app, drawn, press, text_of, training
+from tests.ui.shown import ENDED, app, drawn, press, source_of, text_of, training
 from tfmemtop import events
 from tfmemtop.help import topics
 from tfmemtop.settings import Settings

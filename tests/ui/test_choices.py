@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.recorded import RECORDINGS
+from tests.ui.shown import RECORDINGS
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp

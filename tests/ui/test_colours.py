@@ -9,7 +9,7 @@ from rich.style import Style
 
 from screenshots.picture import DARK, picture
 from tests.ui import held
-from tests.ui.recorded import Recorded, screen
+from tests.ui.shown import Recorded, screen
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 

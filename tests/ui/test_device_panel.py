@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.streams import GIB, fold
-from tests.ui.recorded import events_until
-from tests.ui.shown import rows
+from tests.ui.shown import events_until, rows
 from tests.ui.synthetic_devices import begun, read, start_run, trained
 from tfmemtop import events
 from tfmemtop.state import State, apply

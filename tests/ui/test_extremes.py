@@ -6,8 +6,7 @@ import pytest
 
 from tests import streams as s
 from tests.anything import Filling
-from tests.ui.recorded import Recorded
-from tests.ui.shown import line_text
+from tests.ui.shown import Recorded, line_text
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
 from tfmemtop.cli.record import report

@@ -9,8 +9,7 @@ from textual.pilot import Pilot
 
 from tests import streams as s
 from tests.engines import engines
-from tests.ui.recorded import RECORDINGS, source_of
-from tests.ui.shown import ENDED, app, drawn, press, text_of, training
+from tests.ui.shown import ENDED, RECORDINGS, app, drawn, press, source_of, text_of, training
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.settings import Settings

@@ -12,8 +12,7 @@ import pytest
 from tests import pools
 from tests import streams as s
 from tests.ui import held
-from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, paused_replay, press, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, source_of, text_of
 from tfmemtop import events
 from tfmemtop.events import ProbeState
 from tfmemtop.ui import UiOptions

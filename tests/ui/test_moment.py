@@ -5,8 +5,7 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.recorded import RECORDINGS, screen
-from tests.ui.shown import drawn, press, text_of
+from tests.ui.shown import RECORDINGS, drawn, press, screen, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp

@@ -3,8 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.recorded import screen, source_of
-from tests.ui.shown import drawn, text_of
+from tests.ui.shown import drawn, screen, source_of, text_of
 from tfmemtop import events
 from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp

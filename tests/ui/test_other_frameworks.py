@@ -7,8 +7,7 @@ from tests import streams as s
 from tests.findings.situations import begin
 from tests.findings.test_frameworks import framework, hook, jax
 from tests.streams import GIB
-from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, press
+from tests.ui.shown import app, drawn, press, source_of
 from tfmemtop import events
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.settings import Settings

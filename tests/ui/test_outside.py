@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from tests import streams as s
-from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, press, text_of
+from tests.ui.shown import app, drawn, press, source_of, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.ui import UiOptions

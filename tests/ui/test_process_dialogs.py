@@ -9,8 +9,7 @@ from textual.screen import Screen
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tests.ui.process_data import seen, small
-from tests.ui.recorded import Recorded
-from tests.ui.shown import rows
+from tests.ui.shown import Recorded, rows
 from tests.ui.test_dialog import Host, opened
 from tfmemtop import events
 from tfmemtop.events.machine import Workload

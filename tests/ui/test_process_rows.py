@@ -1,4 +1,4 @@
-"""The process table's lines: the order of rows and columns, and the width of lines, whatever the figures."""
+"""Rows of the tables of processes and of allocators, and bars with their legend: order, width, and what is there."""
 
 import unicodedata
 
@@ -7,16 +7,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.state.test_frameworks import OTHERS, TENSORFLOW, seen, the_panel
 from tests.streams import allocator, device, device_reading, effective, fold, hook, session
 from tests.ui.process_data import crowd, small
 from tests.ui.shown import line_text as text
 from tfmemtop import events
 from tfmemtop.safe import safe as harmless
 from tfmemtop.state.model import ProcessState
+from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import ProcessRow, processes
+from tfmemtop.ui.draw.bar import apportion, bar, legend, shared_legend
 from tfmemtop.ui.draw.lines import width_of
-from tfmemtop.ui.draw.palette import ASCII, UNICODE
+from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import chop, wrap
+from tfmemtop.ui.panels.allocator_panel import allocator_table
 from tfmemtop.ui.panels.process_rows import (
     COLUMNS,
     Cursor,
@@ -122,3 +126,48 @@ def test_text_from_outside_is_harmless_and_fits(told: str, width: int) -> None:
     for line in [*wrap(safe, width), *wrap(safe, width, "  "), *chop(safe, width, "  ")]:
         assert cell_len(line) <= max(width, 4)
     assert "".join(wrap(safe, width)).replace(" ", "") == "".join(safe.split())
+
+
+GLYPHS = pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+
+
+@GLYPHS
+def test_each_row_has_its_whole_name_and_its_own_figures(glyphs: Glyphs) -> None:
+    heading, *rows = map(text, allocator_table(allocators(seen(TENSORFLOW, OTHERS)), 100, 8, glyphs))
+    assert heading.split()[:3] == ["DEVICE", "IN", "USE"] and "GPU" not in heading.split()
+    names = [row.split()[0] for row in rows]
+    assert names == ["GPU:0", "JAX:0", "PyTorch:0", "CuPy:0", "RMM:0"]
+    assert rows[2].split()[1:5] == ["512.0M", "512.0M", "2.0M", "514.0M"]
+
+
+def test_without_them_the_columns_are_as_narrow_as_before() -> None:
+    heading = text(allocator_table(allocators(seen(TENSORFLOW)), 100, 8, UNICODE)[0])
+    assert heading.startswith(" DEVICE  IN USE ")
+
+
+@GLYPHS
+def test_each_has_cells_of_its_own_in_the_bar_and_a_word_in_the_legend(glyphs: Glyphs) -> None:
+    panel = the_panel(seen(TENSORFLOW, OTHERS, total=100 << 30))
+    cells = text(bar(panel, 400, glyphs))
+    words = "\n".join(map(text, legend(panel, 120, 4, glyphs)))
+    for kind, name in [("jax", "JAX"), ("pytorch", "PyTorch"), ("cupy", "CuPy"), ("rmm", "RMM")]:
+        assert glyphs.fill[kind] in cells and f"{glyphs.fill[kind]} {name}" in words
+
+
+def test_a_legend_of_several_bars_names_only_those_that_are_there() -> None:
+    plain, full = the_panel(seen(TENSORFLOW)), the_panel(seen(TENSORFLOW, OTHERS))
+    assert "JAX" not in text(shared_legend([plain, plain], UNICODE, 120))
+    assert "JAX" in text(shared_legend([plain, full], UNICODE, 120))
+
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@given(st.lists(st.integers(0, 1 << 50), min_size=1, max_size=6), st.integers(0, 300))
+def test_cells_add_up_and_small_layers_are_seen(sizes: list[int], width: int) -> None:
+    cells = apportion(sizes, width)
+    assert all(count >= 0 for count in cells)
+    assert sum(cells) == (width if sum(sizes) else 0)
+    if width >= sum(size > 0 for size in sizes):
+        assert all((count > 0) == (size > 0) or count > 0 for count, size in zip(cells, sizes, strict=True) if size)
+    assert all(count == 0 for count, size in zip(cells, sizes, strict=True) if not size)

@@ -21,7 +21,7 @@ from textual.pilot import Pilot
 
 from tests.cluster.recorded import cluster_screen, settled
 from tests.ui import held, test_whatif_screen
-from tests.ui.recorded import RECORDINGS, Recorded, screen
+from tests.ui.shown import RECORDINGS, Recorded, screen
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp

@@ -6,8 +6,7 @@ import pytest
 
 from tests import pools
 from tests import streams as s
-from tests.ui.recorded import Recorded, source_of
-from tests.ui.shown import app, drawn, paused_replay, press, text_of
+from tests.ui.shown import Recorded, app, drawn, paused_replay, press, source_of, text_of
 from tfmemtop import events
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp

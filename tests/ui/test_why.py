@@ -9,8 +9,7 @@ from tests import streams as s
 from tests.findings.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
 from tests.findings.test_crashes import waiting
 from tests.streams import GIB, MIB
-from tests.ui.recorded import source_of
-from tests.ui.shown import app, drawn, rows, text_of
+from tests.ui.shown import app, drawn, rows, source_of, text_of
 from tfmemtop import events
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings

@@ -4,7 +4,7 @@ from rich.console import RenderableType
 from textual._compositor import CompositorUpdate
 from textual.screen import Screen
 
-from tests.ui.recorded import Recorded
+from tests.ui.shown import Recorded
 from tfmemtop.events import Event
 from tfmemtop.findings.judgement import findings
 from tfmemtop.ui import UiOptions

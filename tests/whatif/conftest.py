@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooked import tensorflow, tensorflow_folder
 from tests.whatif.traced import Measured, told
 from tfmemtop.events import Trace
 from tfmemtop.experiments.whatif.course import Course, course_of
 from tfmemtop.probe.build import REPLAY, build
-
-__all__ = ["tensorflow", "tensorflow_folder"]
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "small-trace.txt.gz"
 

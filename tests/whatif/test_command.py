@@ -12,7 +12,7 @@ import pytest
 from tests import streams
 from tests.starting import tfmemtop
 from tests.streams import GIB
-from tests.ui.recorded import events_until
+from tests.ui.shown import events_until
 from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop import events

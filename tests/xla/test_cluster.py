@@ -1,16 +1,44 @@
 """The figures that are read from XLA's reports add up. A damaged report is refused, or its figures still add up."""
 
+import gzip
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.xla.dumps import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources.xla_assignment import Unread, read_assignment
 from tfmemtop.engine.sources.xla_cluster import Origins, function_name, make_cluster
 from tfmemtop.events import XlaCluster, decode_event, encode
+
+FOLDER = Path(__file__).parent
+KERAS, LOOP = "keras", "loop"
+MODULES = {KERAS: "a_inference_one_step_on_data_1421__.9", LOOP: "a_inference_refine_147__XlaMustCompile_true_.12"}
+
+
+def assignment(name: str) -> list[str]:
+    """Return the lines of the buffer assignment of the report *name*."""
+    return _lines(f"{name}.buffer-assignment")
+
+
+def module(name: str) -> list[str]:
+    """Return the lines of the text of its module."""
+    return _lines(f"{name}.module")
+
+
+def cluster(name: str, lines: list[str] | None = None, text: list[str] | None = None) -> XlaCluster:
+    """Return the cluster *name*. *lines* and *text* replace its buffer assignment and the text of its module."""
+    lines = assignment(name) if lines is None else lines
+    text = module(name) if text is None else text
+    found = make_cluster(lines, text, pid=7, name=MODULES[name], module=72, t=1.0)
+    assert found is not None
+    return found
+
+
+def _lines(file: str) -> list[str]:
+    return gzip.decompress((FOLDER / f"{file}.txt.gz").read_bytes()).decode().splitlines()
 
 
 @pytest.mark.parametrize(("name", "temporary"), [(KERAS, 61_578_692), (LOOP, 135_256)])

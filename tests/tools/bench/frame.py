@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tests.tools.bench.machine import Machine
 from tests.tools.bench.table import Row
 from tests.tools.bench.yardstick import QUIET_S, Drawing, against, repainted_ms
-from tests.ui.recorded import Recorded
+from tests.ui.shown import Recorded
 from tfmemtop.state import apply
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp

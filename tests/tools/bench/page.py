@@ -1,7 +1,7 @@
 """The page to share: its size, and the time to make it, to open it in Chromium, to zoom in it and to choose a row.
 
-Pages of an hour and of a day are of the sessions that :mod:`tests.tools.bench.day` makes. The browser's seconds are of
-the clock, on a machine with nothing else to do.
+Pages of an hour and of a day are of the sessions that :mod:`tests.tools.bench.machine` makes. The browser's seconds are
+of the clock, on a machine with nothing else to do.
 """
 
 import random
@@ -13,9 +13,9 @@ from pathlib import Path
 from tests import streams as s
 from tests import windows as w
 from tests.page.browsers import Browser, Tab, browser, lacking
-from tests.page.files import BUILT, RECORDINGS
+from tests.page.conftest import BUILT, RECORDINGS
 from tests.streams import MIB
-from tests.tools.bench.day import DAY_S
+from tests.tools.bench.machine import DAY_S
 from tests.tools.bench.recording import measured, write
 from tests.tools.bench.table import Row, bounded, spread
 

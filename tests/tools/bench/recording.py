@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.starting import PROGRAM
-from tests.tools.bench.day import DAY_S, session
+from tests.tools.bench.machine import DAY_S, session
 from tests.tools.bench.table import Row, bounded, spread
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import encode

@@ -3,22 +3,7 @@
 from dataclasses import replace
 
 from tests.tools.corpus.script import Aspect
-from tests.tools.corpus.tables import (
-    commands,
-    environments,
-    exits,
-    finalizers,
-    folders,
-    interpreter,
-    modules,
-    processes,
-    pythons,
-    signals,
-    stdio,
-    tensorflow,
-    tools,
-    trainings,
-)
+from tests.tools.corpus.tables import commands, ends, environments, processes, pythons, stdio, tensorflow
 
 _BY_DESIGN: dict[str, dict[Aspect, str]] = {
     "python-option-S": {"stdout": "-S leaves the hook's folder on sys.path"},
@@ -30,10 +15,7 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
 }
 """The differences by design of scripts that a table makes by rule."""
 
-_TABLES = (
-    *(signals, exits, finalizers, stdio, processes, pythons, modules, interpreter, tools),
-    *(environments, folders, commands, tensorflow, trainings),
-)
+_TABLES = (ends, stdio, processes, pythons, environments, commands, tensorflow)
 
 SCRIPTS = tuple(
     replace(script, differs=_BY_DESIGN.get(script.name, script.differs))

@@ -1,6 +1,6 @@
-"""Python's options and each of its variables."""
+"""Python's options and each of its variables; which module is found under which name; the interpreter's mechanisms."""
 
-from tests.tools.corpus.script import Script, py, run
+from tests.tools.corpus.script import Script, py, run, sh
 
 _ASKS = """
 import sys, os, locale, site
@@ -21,6 +21,24 @@ _VARIABLES = {
 
 _QUICK = ("PYTHONUNBUFFERED",)
 
+
+_IMPORTS = "import helper; print(helper.where)"
+_PATH = "import sys\nprint(sys.path)\n"
+_HELPER = {"helper.py": "where = 'cwd'\n", "sub/script.py": _IMPORTS, "lib/helper.py": "where = 'lib'\n"}
+
+
+def _site(name: str, exercises: str, text: str, source: str = "print('script')\n", **rest: object) -> Script:
+    environment = {"PYTHONPATH": "{cwd}/site"}
+    return py(f"site-{name}", exercises, source, files={"site/sitecustomize.py": text}, environment=environment, **rest)
+
+
+def _shadow(name: str) -> Script:
+    return py(
+        f"shadow-{name}", f"a module {name}.py of its own, in the working folder", f"import {name}\nprint({name}.mine)\n",
+        files={f"{name}.py": f"mine = 'my {name}'\nprint('loaded {name}')\n"}, live=name == "signal", quick=name in ("signal", "json"),
+    )  # fmt: skip
+
+
 SCRIPTS: tuple[Script, ...] = (
     *(py(f"python-{name[6:].lower()}", f"{name}={value}", _ASKS, environment={name: value},
          live=name in ("PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONSAFEPATH"), quick=name in _QUICK)
@@ -40,4 +58,57 @@ SCRIPTS: tuple[Script, ...] = (
     run("python-version", "-V and -VV", "{python}", "-VV", live=True),
     run("python-base", "the interpreter behind the virtual environment", "{base}", "-c", "import sys; print(sys.prefix == sys.base_prefix)"),
     run("python-tool-json", "the standard library's own tools", "{python}", "-m", "json.tool", stdin=b'{"a": [1]}', quick=True),
+    *(run(f"path-{name}", f"PYTHONPATH={value!r}", "{python}", "sub/script.py", files=_HELPER, environment={"PYTHONPATH": value},
+          live=name in ("empty-first", "relative"), quick=name in ("empty-first", "empty-last"))
+      for name, value in {"empty-first": ":/opt/x", "empty-last": "/opt/x:", "empty-middle": "/opt/x::/opt/y", "relative": "lib"}.items()),
+    *(py(f"path-shown-{name}", f"sys.path with PYTHONPATH={value!r}", _PATH, environment={"PYTHONPATH": value}, live=name == "odd")
+      for name, value in {"none": None, "empty": "", "odd": ":a::{cwd}/b/:./c:"}.items()),
+    sh("path-child-appends", "the script lengthens PYTHONPATH for its child", 'PYTHONPATH="$PYTHONPATH:$PWD/lib" python sub/script.py', files=_HELPER),
+    sh("path-psutil-of-another", "a psutil that was built for another Python", "sleep 0.2; echo ran; exit 4",
+       files={"site/psutil/__init__.py": "raise ImportError('built for another Python')\n"}, environment={"PYTHONPATH": "{cwd}/site"},
+       live=True, quick=True),
+    sh("path-our-modules-shadowed", "msgspec, textual, rich, pyte of another kind", "echo ran; exit 4",
+       files={f"site/{name}.py": "raise ImportError('mine')\n" for name in ("msgspec", "textual", "rich", "pyte", "pynvml", "wcwidth")},
+       environment={"PYTHONPATH": "{cwd}/site"}, live=True),
+    sh("path-all-shadowed", "PYTHONPATH shadows our dependencies, the standard library and tfmemtop itself; the command is not Python",
+       "echo ran; exit 4", environment={"PYTHONPATH": "{cwd}/site"}, quick=True,
+       files={f"site/{name}.py": "raise SystemExit('not that one')\n" for name in ("msgspec", "pynvml", "signal", "json", "tempfile", "tfmemtop")}),
+    *(_shadow(name) for name in ("signal", "json", "typing", "tensorflow")),
+    py("shadow-tensorflow-package", "a package called tensorflow that is none", "import tensorflow, tensorflow.python\nprint(tensorflow.x)\n",
+       files={"tensorflow/__init__.py": "x = 'not that one'\n", "tensorflow/python/__init__.py": "print('python')\n"}, quick=True),
+    py("shadow-site", "site.py of its own", "print('script')\n", files={"site.py": "print('my site')\n"}),
+    _site("prints", "a sitecustomize that prints", "print('from sitecustomize')\n", live=True, quick=True),
+    Script(name="site-prints-unbuffered", exercises="the same, unbuffered, before a shell", command=("sh", "-c", "echo ran; exit 5"),
+           files={"site/sitecustomize.py": "print('from sitecustomize')\n"},
+           environment={"PYTHONPATH": "{cwd}/site", "PYTHONUNBUFFERED": "1"}, live=True, quick=True),
+    _site("raises", "one that raises", "raise ValueError('mine')\n", live=True),
+    _site("exits", "one that ends the interpreter", "import sys\nprint('no')\nsys.exit(5)\n"),
+    Script(name="site-exits-sh", exercises="one that ends every Python, before a shell", command=("sh", "-c", "echo ran"),
+           files={"site/sitecustomize.py": "import sys\nsys.exit(5)\n"}, environment={"PYTHONPATH": "{cwd}/site"}, live=True),
+    _site("syntax", "one that does not parse", "def (:\n", live=True),
+    run("site-user", "a usercustomize in the user's own folder", "sh", "-c",
+        "d=$({base} -m site --user-site); mkdir -p $d; echo 'print(\"usercustomize\")' > $d/usercustomize.py; {base} -c 'print(1)'"),
+    run("site-pth", "a .pth file with code", "sh", "-c",
+        "d=$({base} -m site --user-site); mkdir -p $d; echo 'import sys; print(\"pth\", len(sys.argv))' > $d/x.pth; {base} -c 'print(1)'"),
+    py("interp-threads-none", "no thread of ours before TensorFlow", """
+import os, sys, threading
+print(threading.active_count(), len(os.listdir("/proc/self/task")), len(sys._current_frames()))
+""", live=True, quick=True),
+    py("interp-modules", "which modules are loaded at the start", "import sys\nprint(sorted(sys.modules))\n", quick=True),
+    py("interp-tracemalloc", "which files tracemalloc sees allocate", """
+import tracemalloc
+tracemalloc.start(5)
+import colorsys
+snapshot = tracemalloc.take_snapshot()
+print(sorted({stat.traceback[0].filename.rsplit("/", 1)[-1] for stat in snapshot.statistics("filename")}))
+"""),
+    py("interp-subinterpreter", "another interpreter in the process", """
+try:
+    import _xxsubinterpreters as sub
+except ImportError:
+    import _interpreters as sub
+id = sub.create()
+sub.run_string(id, "print('inside', flush=True)") if hasattr(sub, "run_string") else sub.exec(id, "print('inside', flush=True)")
+sub.destroy(id)
+""", filters=("numbers",)),
 )  # fmt: skip

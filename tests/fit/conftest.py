@@ -1,5 +1,0 @@
-"""Fixtures: the TensorFlow that the scripts use."""
-
-from tests.hooked import tensorflow
-
-__all__ = ["tensorflow"]
