@@ -16,13 +16,7 @@ from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import Launched
 from tfmemtop.engine.sources.processes import is_alive
 from tfmemtop.engine.stream.server import connect
-from tfmemtop.events import (
-    Input,
-    ProcessReadings,
-    Run,
-    RunEnd,
-    Stop,
-)
+from tfmemtop.events import Input, ProcessReadings, Run, RunEnd, Stop
 
 
 async def test_it_ends_when_the_run_has_ended_and_nobody_looks(engines: Engines) -> None:

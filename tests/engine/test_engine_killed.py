@@ -10,11 +10,7 @@ from pathlib import Path
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.processes import find
-from tfmemtop.events import (
-    Process,
-    Run,
-    Stop,
-)
+from tfmemtop.events import Process, Run, Stop
 
 
 async def killed(run: int) -> None:

@@ -15,10 +15,7 @@ import psutil
 from tests.engines import READS, Engines, eventually
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.stream.complaints import LONGEST, shorten
-from tfmemtop.events import (
-    Input,
-    Notice,
-)
+from tfmemtop.events import Input, Notice
 
 
 async def test_only_the_user_can_enter(engines: Engines) -> None:

@@ -11,19 +11,7 @@ import pytest
 from tests.engines import Engines, Screen
 from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.processes import find
-from tfmemtop.events import (
-    Input,
-    Notice,
-    Output,
-    Process,
-    Relaunch,
-    Resize,
-    Run,
-    RunEnd,
-    Stop,
-    Stopping,
-    StoppingPhase,
-)
+from tfmemtop.events import Input, Notice, Output, Process, Relaunch, Resize, Run, RunEnd, Stop, Stopping, StoppingPhase
 from tfmemtop.events import Signal as SendSignal
 from tfmemtop.settings import Settings
 

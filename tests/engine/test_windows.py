@@ -10,13 +10,7 @@ import pytest
 from tests.engine.window_files import ZERO_NS, Allocator, section, told, training_step
 from tests.engine.windows_read import Unpacked, holders, large, made
 from tfmemtop.engine.sources.window_events import Known
-from tfmemtop.events import (
-    Holders,
-    Opened,
-    Trace,
-    decode_event,
-    encode,
-)
+from tfmemtop.events import Holders, Opened, Trace, decode_event, encode
 from tfmemtop.events.allocations import Call, TraceAllocations, unpack
 from tfmemtop.events.holders import MOST_PACKED
 from tfmemtop.experiments.whatif.course import course_of

@@ -8,15 +8,7 @@ import pytest
 from tests.engine.windows_read import Unpacked
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import IN_USE, read_window
-from tfmemtop.events import (
-    Holders,
-    Opened,
-    Replayed,
-    ScriptPhase,
-    Trace,
-    Window,
-    encode,
-)
+from tfmemtop.events import Holders, Opened, Replayed, ScriptPhase, Trace, Window, encode
 from tfmemtop.experiments.whatif.course import course_of
 from tfmemtop.reports.whatif import basis
 from tfmemtop.state.predicted import Predicted

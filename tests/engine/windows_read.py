@@ -8,12 +8,7 @@ from typing import NamedTuple
 from tests.engine.window_files import Allocator, Chunk, told, training_step
 from tfmemtop.engine.sources.window_events import Known, events_of
 from tfmemtop.engine.sources.window_file import file_name, read_window
-from tfmemtop.events import (
-    Holders,
-    Holding,
-    Trace,
-    Window,
-)
+from tfmemtop.events import Holders, Holding, Trace, Window
 from tfmemtop.events.allocations import WindowAllocations, unpack
 
 

@@ -6,13 +6,7 @@ from collections.abc import Hashable
 import pytest
 
 from tests import streams as s
-from tests.findings.situations import (
-    HEALTHY,
-    begin,
-    effective,
-    found,
-    reading,
-)
+from tests.findings.situations import HEALTHY, begin, effective, found, reading
 from tests.findings.test_exhausted import error, moment
 from tests.streams import GIB, MIB
 from tests.ui.shown import RECORDINGS

@@ -21,16 +21,7 @@ from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.allocator_panel import allocator_table
-from tfmemtop.ui.panels.process_rows import (
-    COLUMNS,
-    Cursor,
-    TreeRow,
-    lay_out,
-    process_order,
-    row_line,
-    sort,
-    tree,
-)
+from tfmemtop.ui.panels.process_rows import COLUMNS, Cursor, TreeRow, lay_out, process_order, row_line, sort, tree
 
 CROWD = processes(crowd())
 SMALL = processes(small())

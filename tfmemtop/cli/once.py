@@ -22,16 +22,7 @@ from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host, describe_sessio
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
 from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
-from tfmemtop.events import (
-    Allocator,
-    Device,
-    DeviceReading,
-    Event,
-    Outside,
-    Process,
-    ProcessReadings,
-    encode,
-)
+from tfmemtop.events import Allocator, Device, DeviceReading, Event, Outside, Process, ProcessReadings, encode
 from tfmemtop.findings.rules.attached import FROM_OUTSIDE
 from tfmemtop.findings.rules.notices import say_kind
 from tfmemtop.reports.devices import notes

@@ -8,15 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.loops import longer_loop
-from tfmemtop.findings.names import (
-    argument_changed,
-    holder_name,
-    named_spot,
-    operation_name,
-    quoted,
-    spot,
-    tensor_text,
-)
+from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, is_vectorized, largest_before
 from tfmemtop.state.anatomy import Anatomy

@@ -13,15 +13,7 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.holders import NO_FACES
 from tfmemtop.findings.missing import no_map
 from tfmemtop.state import State
-from tfmemtop.state.pool_views import (
-    PoolKey,
-    PoolMap,
-    can_be_read,
-    choose,
-    exhausted,
-    pool_map,
-    pools,
-)
+from tfmemtop.state.pool_views import PoolKey, PoolMap, can_be_read, choose, exhausted, pool_map, pools
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place

@@ -16,16 +16,7 @@ from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import UNICODE, Glyphs
 from tfmemtop.ui.keys import ORDER_KEYS, Hints
-from tfmemtop.ui.panels.process_rows import (
-    Cursor,
-    TreeRow,
-    lay_out,
-    matching,
-    process_order,
-    row_line,
-    sort,
-    tree,
-)
+from tfmemtop.ui.panels.process_rows import Cursor, TreeRow, lay_out, matching, process_order, row_line, sort, tree
 from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.ui.screens import Changed
 
