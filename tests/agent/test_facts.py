@@ -11,36 +11,25 @@ from pathlib import Path
 
 import pytest
 
+from tfmemtop import events
 from tfmemtop.agent.pools import LIVE, OUT_OF_MEMORY
-from tfmemtop.events import (
-    Fault,
-    HookEnding,
-    HookPart,
-    Mapless,
-    MapMoment,
-    ProbeState,
-    Unbuildable,
-    Unreplayed,
-    Unseen,
-    Windowless,
-)
 
 PACKAGE = Path(__file__).parents[2] / "tfmemtop"
 
 SENT: dict[tuple[str, int], type[Enum]] = {
-    ("NotTrusted", 0): Fault,
-    ("_failed", 0): Fault,
-    ("_CannotBuild", 0): Unbuildable,
-    ("NotReplayed", 0): Unreplayed,
-    ("NoCopy", 0): Mapless,
-    ("nothing", 0): Unseen,
-    ("_say_missing", 1): Windowless,
-    ("server_begins", 0): Windowless,
-    ("guarded", 0): HookPart,
-    ("_guarded", 0): HookPart,
-    ("_do", 0): HookPart,
-    ("report", 0): HookPart,
-    ("_observe", 2): HookPart,
+    ("NotTrusted", 0): events.Fault,
+    ("_failed", 0): events.Fault,
+    ("_CannotBuild", 0): events.Unbuildable,
+    ("NotReplayed", 0): events.Unreplayed,
+    ("NoCopy", 0): events.Mapless,
+    ("nothing", 0): events.Unseen,
+    ("_say_missing", 1): events.Windowless,
+    ("server_begins", 0): events.Windowless,
+    ("guarded", 0): events.HookPart,
+    ("_guarded", 0): events.HookPart,
+    ("_do", 0): events.HookPart,
+    ("report", 0): events.HookPart,
+    ("_observe", 2): events.HookPart,
 }
 """The enum to which an argument belongs, by the name of the function and the position of the argument."""
 
@@ -89,8 +78,8 @@ def test_what_is_sent_is_in_the_vocabulary_and_nothing_there_is_never_sent(kind:
 
 
 STATES: dict[tuple[str, str], type[Enum]] = {
-    ("probe", "state"): ProbeState,
-    ("hook_end", "reason"): HookEnding,
+    ("probe", "state"): events.ProbeState,
+    ("hook_end", "reason"): events.HookEnding,
 }
 """The enum to which a state belongs, by the type of the event and the name of the field."""
 
@@ -104,4 +93,4 @@ def test_the_states_that_the_agent_sends_are_values_of_their_enums() -> None:
                     if kind := STATES.get((constant(node.args[0]), keyword.arg or "")):
                         found.add(kind(constant(keyword.value)))
     assert {type(one) for one in found} == set(STATES.values())
-    assert {LIVE, OUT_OF_MEMORY} == {one.value for one in MapMoment}
+    assert {LIVE, OUT_OF_MEMORY} == {one.value for one in events.MapMoment}

@@ -11,31 +11,20 @@ from hypothesis import strategies as st
 
 from tests import windows as w
 from tests.streams import fold
+from tfmemtop import events
 from tfmemtop.engine.stream.backlog import POINTS, Backlog
-from tfmemtop.events import (
-    Allocator,
-    Census,
-    Environment,
-    Event,
-    Functions,
-    Hook,
-    Output,
-    Process,
-    ProcessReading,
-    ProcessReadings,
-    Run,
-    Traced,
-)
 from tfmemtop.events.recording import read
 from tfmemtop.settings import Settings
 
 
-def reading(t: float, in_use: int, pid: int = 1) -> Allocator:
-    return Allocator(t=t, pid=pid, device="GPU:0", allocator="bfc", in_use=in_use, peak=None, pool=None, limit=None)
+def reading(t: float, in_use: int, pid: int = 1) -> events.Allocator:
+    return events.Allocator(
+        t=t, pid=pid, device="GPU:0", allocator="bfc", in_use=in_use, peak=None, pool=None, limit=None
+    )
 
 
-def alive(t: float, *pids: int) -> ProcessReadings:
-    return ProcessReadings(t=t, processes=[ProcessReading(pid, 1.0, 1) for pid in pids])
+def alive(t: float, *pids: int) -> events.ProcessReadings:
+    return events.ProcessReadings(t=t, processes=[events.ProcessReading(pid, 1.0, 1) for pid in pids])
 
 
 @settings(deadline=None, max_examples=30)
@@ -48,7 +37,7 @@ def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list
     kept = backlog.events()
     assert len(kept) <= POINTS + 2
     assert kept[-1] == told[-1]
-    assert max(e.in_use or 0 for e in kept if isinstance(e, Allocator)) == max(pattern)
+    assert max(e.in_use or 0 for e in kept if isinstance(e, events.Allocator)) == max(pattern)
     times = [event.t for event in kept]
     assert times == sorted(set(times))
 
@@ -65,7 +54,9 @@ def test_a_day_of_readings_is_thinned_evenly() -> None:
 def test_the_last_look_and_the_censuses_of_windows_are_kept_beside_the_newest_census() -> None:
     backlog = Backlog()
     told = [
-        Census(t=float(t), pid=1, kinds={}, largest=[], tensors=t if t in (1, 3) else None, window=t if t == 5 else 0)
+        events.Census(
+            t=float(t), pid=1, kinds={}, largest=[], tensors=t if t in (1, 3) else None, window=t if t == 5 else 0
+        )
         for t in range(100)
     ]
     for event in told:
@@ -76,11 +67,11 @@ def test_the_last_look_and_the_censuses_of_windows_are_kept_beside_the_newest_ce
 
 def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
     backlog = Backlog()
-    backlog.add(Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    backlog.add(events.Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
     written = [f"{n:08}\n" for n in range(40_000)]
     for n, line in enumerate(written):
-        backlog.add(Output(t=float(n), run=1, text=line))
-    kept = [event for event in backlog.events() if isinstance(event, Output)]
+        backlog.add(events.Output(t=float(n), run=1, text=line))
+    kept = [event for event in backlog.events() if isinstance(event, events.Output)]
     text = "".join(event.text for event in kept)
     assert "".join(written).endswith(text)
     assert 32 * 1024 < len(text) <= 64 * 1024
@@ -90,25 +81,26 @@ def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
 def test_processes_that_came_and_went_are_forgotten() -> None:
     backlog = Backlog()
     for pid in range(5000):
-        backlog.add(Process(t=float(pid), pid=pid, ppid=0, user="u", command=["sh"], started=0.0, run=1))
-        alive = [ProcessReading(pid=pid, cpu=None, rss=None)]
-        backlog.add(ProcessReadings(t=float(pid), processes=alive))
-    assert [event.pid for event in backlog.events() if isinstance(event, Process)] == [4999]
+        backlog.add(events.Process(t=float(pid), pid=pid, ppid=0, user="u", command=["sh"], started=0.0, run=1))
+        alive = [events.ProcessReading(pid=pid, cpu=None, rss=None)]
+        backlog.add(events.ProcessReadings(t=float(pid), processes=alive))
+    assert [event.pid for event in backlog.events() if isinstance(event, events.Process)] == [4999]
 
 
 def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_peak() -> None:
     backlog = Backlog()
-    backlog.add(Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    backlog.add(events.Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
     for pid in (1, 2):
-        backlog.add(Process(t=0.0, pid=pid, ppid=1, user="ada", command=["x"], started=1.0, run=1))
-        backlog.add(Hook(t=0.0, pid=pid, ppid=1, argv=["x"], python="3.12", executable="python"))
+        backlog.add(events.Process(t=0.0, pid=pid, ppid=1, user="ada", command=["x"], started=1.0, run=1))
+        backlog.add(events.Hook(t=0.0, pid=pid, ppid=1, argv=["x"], python="3.12", executable="python"))
     backlog.add(alive(0.5, 1, 2))
     for t in range(500):
         for pid in (1, 2):
             backlog.add(reading(1.0 + t, 900 if t == 77 else t, pid))
     backlog.add(alive(600.0))
     curves = {
-        pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, Allocator) and e.pid == pid] for pid in (1, 2)
+        pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, events.Allocator) and e.pid == pid]
+        for pid in (1, 2)
     }
     assert len(curves[1]) == 500  # the run's own process, whose curve a late reader needs whole
     assert len(curves[2]) <= 62
@@ -118,7 +110,9 @@ def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_pea
 
 def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
     backlog = Backlog()
-    counted = [Functions(t=float(t), pid=1, functions=[Traced("step", t, 1, "a.py", 1)]) for t in range(500)]
+    counted = [
+        events.Functions(t=float(t), pid=1, functions=[events.Traced("step", t, 1, "a.py", 1)]) for t in range(500)
+    ]
     for event in counted:
         backlog.add(event)
     kept = backlog.events()
@@ -135,7 +129,7 @@ def test_the_window_of_the_highest_peak_is_kept_however_many_follow() -> None:
     assert told[2] in kept and told[0] in kept and kept[-1] == told[-1] and len(kept) < 10
 
 
-def known(stream: Iterable[Event]) -> dict[str, object]:
+def known(stream: Iterable[events.Event]) -> dict[str, object]:
     """Return what a screen shows of the runs and their processes after *stream*."""
     state = fold(stream)
     hooked = {pid: process.hooked for pid, process in state.processes.items() if process.hooked}
@@ -166,7 +160,7 @@ def test_a_late_reader_knows_what_an_early_one_knows(path: Path) -> None:
 
 def test_the_environment_of_a_process_is_not_kept() -> None:
     backlog = Backlog()
-    environment = Environment(t=0.0, pid=1, variables={"TOKEN": "secret"})
+    environment = events.Environment(t=0.0, pid=1, variables={"TOKEN": "secret"})
     count = sys.getrefcount(environment)
     backlog.add(environment)
     assert sys.getrefcount(environment) == count, "not even where no reader receives it"

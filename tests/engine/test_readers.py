@@ -6,41 +6,26 @@ import socket
 import sys
 
 from tests.engines import READS, Engines
+from tfmemtop import events
 from tfmemtop.engine.stream import OUTPUT_QUEUE, QUEUE, Stream
 from tfmemtop.engine.stream.server import Client, Reader
-from tfmemtop.events import (
-    Environment,
-    Event,
-    Input,
-    Notice,
-    NoticeKind,
-    Output,
-    Process,
-    ProcessReading,
-    ProcessReadings,
-    ReadEnvironment,
-    Run,
-    RunEnd,
-    Session,
-    Stop,
-)
 
 
 async def test_a_late_reader_gets_the_present_in_order(engines: Engines) -> None:
     launched = engines.launch(sys.executable, "-u", "-c", READS)
     first = await engines.look(launched.socket)
     await first.until_shown("up")
-    await first.until(ProcessReadings, lambda readings: bool(readings.processes))
-    await first.client.send(Input(text="hello\n"))
+    await first.until(events.ProcessReadings, lambda readings: bool(readings.processes))
+    await first.client.send(events.Input(text="hello\n"))
     await first.until_shown("got hello")
     late = await engines.look(launched.socket)
     await late.until_shown("got hello")
-    assert isinstance(late.events[0], Session)
-    assert late.all(Run) == first.all(Run)
-    assert await late.until(Process)
+    assert isinstance(late.events[0], events.Session)
+    assert late.all(events.Run) == first.all(events.Run)
+    assert await late.until(events.Process)
     times = [event.t for event in late.events]
     assert times == sorted(times)
-    await late.client.send(Input(text="again\n"))
+    await late.client.send(events.Input(text="again\n"))
     await first.until_shown("got again")
 
 
@@ -51,11 +36,11 @@ async def test_a_reader_that_does_not_read_holds_up_nobody(engines: Engines) -> 
         deaf.connect(launched.socket)
         quick = await engines.look(launched.socket)
         await quick.until_shown("over")
-        await quick.client.send(Stop(quit=True))
+        await quick.client.send(events.Stop(quit=True))
         await quick.until_closed()
 
 
-async def read_late(told: list[Event]) -> list[Event]:
+async def read_late(told: list[events.Event]) -> list[events.Event]:
     """Return what a reader gets that reads only after all of *told* has been published. The last is a run's end."""
     stream = Stream()
     ours, theirs = socket.socketpair()
@@ -66,10 +51,10 @@ async def read_late(told: list[Event]) -> list[Event]:
         stream.publish(event)
     writing = asyncio.ensure_future(reader.write())
     client = Client(*await asyncio.open_connection(sock=theirs))
-    got: list[Event] = []
+    got: list[events.Event] = []
     async for batch in client.events():
         got += batch
-        if any(isinstance(event, RunEnd) for event in got):
+        if any(isinstance(event, events.RunEnd) for event in got):
             break
     writing.cancel()
     await client.close()
@@ -77,30 +62,32 @@ async def read_late(told: list[Event]) -> list[Event]:
     return got
 
 
-def end(run: int) -> RunEnd:
-    return RunEnd(t=0.0, run=run, exit_code=0, signal=None)
+def end(run: int) -> events.RunEnd:
+    return events.RunEnd(t=0.0, run=run, exit_code=0, signal=None)
 
 
 async def test_a_slow_reader_loses_the_oldest_samples_and_is_told() -> None:
-    processes = [ProcessReading(1, 0.0, 1 << 40)] * 800
-    readings = [ProcessReadings(t=0.0, processes=processes, host_used=number) for number in range(400)]
+    processes = [events.ProcessReading(1, 0.0, 1 << 40)] * 800
+    readings = [events.ProcessReadings(t=0.0, processes=processes, host_used=number) for number in range(400)]
     got = await read_late([*readings, end(1)])
-    kept = [event.host_used for event in got if isinstance(event, ProcessReadings)]
+    kept = [event.host_used for event in got if isinstance(event, events.ProcessReadings)]
     assert kept == list(range(400 - len(kept), 400))
     assert len(kept) < QUEUE / 16_000
-    last_word = [event for event in got if isinstance(event, Notice)][-1]
-    assert (last_word.kind, last_word.count) == (NoticeKind.READER_SLOW, 400 - len(kept))
+    last_word = [event for event in got if isinstance(event, events.Notice)][-1]
+    assert (last_word.kind, last_word.count) == (events.NoticeKind.READER_SLOW, 400 - len(kept))
 
 
 async def test_a_screen_far_behind_is_moved_to_the_newest_output_and_told_what_it_missed() -> None:
-    printed = [Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000) for number in range(300)]
+    printed = [
+        events.Output(t=0.0, run=1 + number // 100, text=f"{number:16000}", skipped=1000) for number in range(300)
+    ]
     got = await read_late([*printed, end(3)])
-    first, *rest = [event for event in got if isinstance(event, Output)]
+    first, *rest = [event for event in got if isinstance(event, events.Output)]
     assert rest[-1].text == f"{299:16000}" and 16_000 * len(rest) < OUTPUT_QUEUE
     assert [int(event.text) for event in rest] == list(range(int(first.text) + 1, 300))
     assert (first.run, first.skipped) == (3, 1000 + (int(first.text) - 200) * 17_000)
     assert {event.skipped for event in rest} == {1000}
-    assert not [event for event in got if isinstance(event, Notice)]
+    assert not [event for event in got if isinstance(event, events.Notice)]
 
 
 async def test_a_command_that_cannot_be_read_is_told_and_does_no_harm(engines: Engines) -> None:
@@ -112,10 +99,10 @@ async def test_a_command_that_cannot_be_read_is_told_and_does_no_harm(engines: E
     hostile += [b'{"do":"stop","grace_s":1e300}', b'{"do":"map_wanted","pid":1,"device":"x","pace_s":-1}']
     writer.write(b"".join(line + b"\n" for line in hostile))
 
-    def all_told(_: Notice) -> bool:
-        return len({notice.detail for notice in screen.all(Notice) if notice.key == "command"}) == len(hostile)
+    def all_told(_: events.Notice) -> bool:
+        return len({notice.detail for notice in screen.all(events.Notice) if notice.key == "command"}) == len(hostile)
 
-    await screen.until(Notice, all_told)
+    await screen.until(events.Notice, all_told)
     writer.write(b'{"do":"input","text":"after\\n"}\n')
     await screen.until_shown("got after")
     writer.close()
@@ -123,11 +110,11 @@ async def test_a_command_that_cannot_be_read_is_told_and_does_no_harm(engines: E
 
 async def test_the_environment_of_a_process(engines: Engines) -> None:
     screen = await engines.python(READS, environment=dict(os.environ) | {"TF_SOMETHING": "set"})
-    run = await screen.until(Run)
+    run = await screen.until(events.Run)
     await screen.until_shown("up")
-    await screen.client.send(ReadEnvironment(pid=run.pid))
-    found = await screen.until(Environment)
+    await screen.client.send(events.ReadEnvironment(pid=run.pid))
+    found = await screen.until(events.Environment)
     assert (found.variables["TF_SOMETHING"], found.error) == ("set", None)
-    await screen.client.send(ReadEnvironment(pid=2**22 + 1))
-    gone = await screen.until(Environment, lambda environment: environment.pid != run.pid)
+    await screen.client.send(events.ReadEnvironment(pid=2**22 + 1))
+    gone = await screen.until(events.Environment, lambda environment: environment.pid != run.pid)
     assert gone.error

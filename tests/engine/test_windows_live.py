@@ -8,23 +8,7 @@ import pytest
 
 from tests.engine.windows_read import Unpacked
 from tests.engines import Engines
-from tfmemtop.events import (
-    Allocator,
-    Census,
-    CensusNow,
-    Functions,
-    Holders,
-    HoldersNow,
-    Input,
-    MapMoment,
-    MemoryMap,
-    Opened,
-    OutOfMemory,
-    RunEnd,
-    Signal,
-    Trace,
-    Waiting,
-)
+from tfmemtop import events
 
 SCRIPT = """
 import os, select, sys
@@ -70,14 +54,14 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     screen = await engines.run(sys.executable, "train.py")
-    start = Unpacked(await screen.until(Holders, lambda event: event.steps is not None))
+    start = Unpacked(await screen.until(events.Holders, lambda event: event.steps is not None))
     pid = start.event.pid
 
-    await screen.client.send(HoldersNow(pid=pid))
-    asked = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.ASKED))
-    trace = await screen.until(Trace)
+    await screen.client.send(events.HoldersNow(pid=pid))
+    asked = Unpacked(await screen.until(events.Holders, lambda event: event.opened is events.Opened.ASKED))
+    trace = await screen.until(events.Trace)
     assert trace.whole and len(trace.steps) >= 3 and trace.lost == 0
-    reading = await screen.until(Allocator, lambda event: event.t > asked.event.t)
+    reading = await screen.until(events.Allocator, lambda event: event.t > asked.event.t)
     for found in (start, asked):
         event = found.event
         assert not event.is_missing and event.unknown == event.lost == 0
@@ -86,35 +70,37 @@ async def test_who_holds_what_of_a_script_that_trains_and_then_leaks_until_an_al
         assert any(name and requested == 4 * 200 * 500 for name, requested in sizes)
         assert any("gradient_tape" in name and requested == 4 * 1000 * 500 for name, requested in sizes)
         assert event.peak <= (reading.peak or 0)
-    counted = await screen.until(Functions, lambda counted: counted.functions[0].calls >= 3)
+    counted = await screen.until(events.Functions, lambda counted: counted.functions[0].calls >= 3)
     assert [(one.name, one.traces) for one in counted.functions] == [("train_step", 1)]
-    await screen.client.send(CensusNow(pid=pid))
-    census = await screen.until(Census, lambda census: bool(census.kinds))
+    await screen.client.send(events.CensusNow(pid=pid))
+    census = await screen.until(events.Census, lambda census: bool(census.kinds))
     assert census.kinds == {"CPU:0": {"variables": 4 * 1000 * 500}} and census.largest[0].name == "weight"
-    await screen.client.send(CensusNow(pid=pid, tensors=True))
-    looked = await screen.until(Census, lambda census: census.looked)
+    await screen.client.send(events.CensusNow(pid=pid, tensors=True))
+    looked = await screen.until(events.Census, lambda census: census.looked)
     assert [one.name for one in looked.largest if one.kind == "tensors"][:1] == ["batch"] and looked.hidden is None
     kept = {(span.address, found.name(span)) for found in (start,) for span in found.alive(-1)}
     assert kept & {(span.address, asked.name(span)) for span in asked.alive(-1)}
 
     # The script keeps some tensors, and trains on: a window follows the risen peak.
     leaks = screen.events[-1].t
-    await screen.client.send(Input(text="\n"))
-    risen = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.PEAK and event.t > leaks))
+    await screen.client.send(events.Input(text="\n"))
+    risen = Unpacked(
+        await screen.until(events.Holders, lambda event: event.opened is events.Opened.PEAK and event.t > leaks)
+    )
     leaked = [risen.holding(span) for span in risen.spans if risen.holding(span).requested == 4 * 200 * 500]
     assert any(holding.shape == [200, 500] for holding in leaked)
 
     # From now on the script leaks. TensorFlow tries for ten seconds. The holders, the line and the map are published
     # before it gives up.
-    await screen.client.send(Input(text="\n"))
-    waiting = Unpacked(await screen.until(Holders, lambda event: event.opened is Opened.WAITING))
-    where = await screen.until(Waiting)
+    await screen.client.send(events.Input(text="\n"))
+    waiting = Unpacked(await screen.until(events.Holders, lambda event: event.opened is events.Opened.WAITING))
+    where = await screen.until(events.Waiting)
     assert (Path(where.file).name, where.code) == ("train.py", "history.append(train_step(batch))")
-    found_map = await screen.until(MemoryMap, lambda found: found.moment is MapMoment.OUT_OF_MEMORY)
+    found_map = await screen.until(events.MemoryMap, lambda found: found.moment is events.MapMoment.OUT_OF_MEMORY)
     assert found_map.in_use > 48 << 20 and found_map.cells and not found_map.is_missing
-    assert not screen.all(OutOfMemory)
+    assert not screen.all(events.OutOfMemory)
     there = sum(waiting.holding(span).size for span in waiting.alive(waiting.event.peak_at))
     assert there == waiting.event.peak > 48 << 20 and waiting.event.unknown == 0
-    await screen.client.send(Signal(pids=[pid], signal=9))
-    await screen.until(RunEnd)
+    await screen.client.send(events.Signal(pids=[pid], signal=9))
+    await screen.until(events.RunEnd)
     assert not windows_left()

@@ -2,32 +2,7 @@
 
 import pytest
 
-from tfmemtop.events import (
-    Census,
-    Damage,
-    Distrust,
-    Fault,
-    HookError,
-    HookPart,
-    HookTrouble,
-    Level,
-    Mapless,
-    MemoryMap,
-    Notice,
-    NoticeKind,
-    Outside,
-    OutsideState,
-    Probe,
-    ProbeNote,
-    ProbeState,
-    Replayed,
-    Unbuildable,
-    Unbuilt,
-    Unreplayed,
-    Unseen,
-    Windowless,
-    decode_event,
-)
+from tfmemtop import events
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.missing import refusal_text, unreplayed_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
@@ -38,27 +13,27 @@ from tfmemtop.state import State, apply
 from tfmemtop.ui.screens.details import unseen_tensors
 
 
-def notice(kind: NoticeKind | None, detail: str = "why it is so") -> Notice:
-    return Notice(t=1.0, key="k", level=Level.WARNING, kind=kind, detail=detail, about=4711, count=12)
+def notice(kind: events.NoticeKind | None, detail: str = "why it is so") -> events.Notice:
+    return events.Notice(t=1.0, key="k", level=events.Level.WARNING, kind=kind, detail=detail, about=4711, count=12)
 
 
-@pytest.mark.parametrize("kind", NoticeKind)
-def test_every_kind_is_said_with_what_it_is_about(kind: NoticeKind) -> None:
+@pytest.mark.parametrize("kind", events.NoticeKind)
+def test_every_kind_is_said_with_what_it_is_about(kind: events.NoticeKind) -> None:
     said = say(notice(kind)).line
     assert said
     assert "{" not in said and "None" not in said
 
 
 def test_what_comes_from_outside_is_not_taken_for_a_template() -> None:
-    assert "{about} {x}" in say(notice(NoticeKind.DRIVER_FAILED, "{about} {x}")).text
+    assert "{about} {x}" in say(notice(events.NoticeKind.DRIVER_FAILED, "{about} {x}")).text
 
 
 def test_one_that_takes_back_says_nothing() -> None:
     assert say(notice(None)).line == ""
 
 
-@pytest.mark.parametrize("kind", NoticeKind)
-def test_a_finding_offers_what_helps_where_there_is_something(kind: NoticeKind) -> None:
+@pytest.mark.parametrize("kind", events.NoticeKind)
+def test_a_finding_offers_what_helps_where_there_is_something(kind: events.NoticeKind) -> None:
     given = notice(kind)
     assert [remedy.text for remedy in Noticed(given).remedies] == [text for text in [say(given).remedy] if text]
 
@@ -66,81 +41,94 @@ def test_a_finding_offers_what_helps_where_there_is_something(kind: NoticeKind) 
 # Data that could not be read: every reason has a text, and is listed in the manual.
 
 
-@pytest.mark.parametrize("damage", Damage)
-def test_every_reason_is_said_and_listed(damage: Damage) -> None:
+@pytest.mark.parametrize("damage", events.Damage)
+def test_every_reason_is_said_and_listed(damage: events.Damage) -> None:
     assert "{" not in damage_text(damage, "why") and damage_text(damage, "why")
     assert f"`{damage.value}`" in topic("formats")
 
 
 def test_it_ends_the_sentence_of_what_could_not_be_read() -> None:
-    outside = Outside(t=1.0, pid=7, state=OutsideState.NOT_SOUND, damage=Damage.REGIONS)
-    assert damage_text(Damage.REGIONS) in say_state(outside).text
+    outside = events.Outside(t=1.0, pid=7, state=events.OutsideState.NOT_SOUND, damage=events.Damage.REGIONS)
+    assert damage_text(events.Damage.REGIONS) in say_state(outside).text
 
 
 # The texts about the probe, and about a hook that cannot be read: the stream has facts, from which they are made.
 
 
-@pytest.mark.parametrize("note", ProbeNote)
-def test_every_note_has_words(note: ProbeNote) -> None:
-    told = Probe(
-        t=1.0, pid=7, state=ProbeState.FAILED, note=note, detail="DETAIL", file="/x.refused", signal=11, count=400
+@pytest.mark.parametrize("note", events.ProbeNote)
+def test_every_note_has_words(note: events.ProbeNote) -> None:
+    told = events.Probe(
+        t=1.0,
+        pid=7,
+        state=events.ProbeState.FAILED,
+        note=note,
+        detail="DETAIL",
+        file="/x.refused",
+        signal=11,
+        count=400,
     )
     text, remedy = probe_text(told), probe_remedy(told)
     assert text and "None" not in text and "{" not in text
     assert ("SIGSEGV" in text) == ("ended_process" in note.value)
-    assert ("/x.refused" in remedy) == (note is ProbeNote.ENDED_PROCESS)
+    assert ("/x.refused" in remedy) == (note is events.ProbeNote.ENDED_PROCESS)
 
 
-@pytest.mark.parametrize("why", Unbuildable)
-def test_every_failed_build_has_words(why: Unbuildable) -> None:
-    trial = Distrust(Fault.MISCOUNTED, figures=[2000, 1, 0])
-    unbuilt = Unbuilt(why, detail="{DETAIL}", file="/x", count=11, trial=trial)
-    told = Probe(t=1.0, pid=7, state=ProbeState.FAILED, unbuilt=unbuilt)
+@pytest.mark.parametrize("why", events.Unbuildable)
+def test_every_failed_build_has_words(why: events.Unbuildable) -> None:
+    trial = events.Distrust(events.Fault.MISCOUNTED, figures=[2000, 1, 0])
+    unbuilt = events.Unbuilt(why, detail="{DETAIL}", file="/x", count=11, trial=trial)
+    told = events.Probe(t=1.0, pid=7, state=events.ProbeState.FAILED, unbuilt=unbuilt)
     text, remedy = probe_text(told), probe_remedy(told)
     assert text and "None" not in text and "{" not in (text + remedy).replace("{DETAIL}", "")
-    assert ("SIGSEGV" in text) == (why is Unbuildable.TRIAL_KILLED) and ("2,000" in text) == (why.value == "distrusted")
+    assert ("SIGSEGV" in text) == (why is events.Unbuildable.TRIAL_KILLED) and ("2,000" in text) == (
+        why.value == "distrusted"
+    )
 
 
-@pytest.mark.parametrize("fault", Fault)
-def test_every_fault_has_words_with_or_without_figures(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", events.Fault)
+def test_every_fault_has_words_with_or_without_figures(fault: events.Fault) -> None:
     for figures in ([], [1, None, 3, 4, 5]):
-        told = Probe(t=1.0, pid=7, state=ProbeState.PUBLIC, distrust=Distrust(fault, "DETAIL", figures, "GPU:0"))
+        told = events.Probe(
+            t=1.0, pid=7, state=events.ProbeState.PUBLIC, distrust=events.Distrust(fault, "DETAIL", figures, "GPU:0")
+        )
         text = probe_text(told)
         assert ": GPU:0: " in text and "None" not in text and "{" not in text
 
 
-@pytest.mark.parametrize("part", HookPart)
-def test_every_part_of_a_hook_has_words(part: HookPart) -> None:
+@pytest.mark.parametrize("part", events.HookPart)
+def test_every_part_of_a_hook_has_words(part: events.HookPart) -> None:
     state = State()
-    apply(state, HookError(t=1.0, pid=7, text="KeyError: 3", part=part, of="THIS"))
+    apply(state, events.HookError(t=1.0, pid=7, text="KeyError: 3", part=part, of="THIS"))
     (notice,) = state.notices.values()
     assert say(notice).text.endswith(": KeyError: 3") and "{" not in say(notice).text
 
 
-@pytest.mark.parametrize("why", Unreplayed)
-def test_every_failed_replay_has_words(why: Unreplayed) -> None:
-    told = Replayed(t=1.0, pid=7, device="GPU:0", unreplayed=why, detail="DETAIL", count=3)
+@pytest.mark.parametrize("why", events.Unreplayed)
+def test_every_failed_replay_has_words(why: events.Unreplayed) -> None:
+    told = events.Replayed(t=1.0, pid=7, device="GPU:0", unreplayed=why, detail="DETAIL", count=3)
     assert told.is_missing and "None" not in unreplayed_text(told) and "{" not in unreplayed_text(told)
 
 
-@pytest.mark.parametrize("why", Windowless)
-def test_every_window_that_was_not_opened_has_words(why: Windowless) -> None:
+@pytest.mark.parametrize("why", events.Windowless)
+def test_every_window_that_was_not_opened_has_words(why: events.Windowless) -> None:
     state = State()
-    apply(state, HookError(t=1.0, pid=7, text="", kind=HookTrouble.NO_WINDOW, of=why.value))
+    apply(state, events.HookError(t=1.0, pid=7, text="", kind=events.HookTrouble.NO_WINDOW, of=why.value))
     (notice,) = state.notices.values()
     assert say(notice).text == f"no allocations of process 7 were recorded: {why.text}"
 
 
-@pytest.mark.parametrize("why", Mapless)
-def test_every_pool_without_a_map_has_words(why: Mapless) -> None:
-    told = MemoryMap(t=1.0, pid=7, device="GPU:0", mapless=why, count=200_000, detail="DETAIL")
-    assert told.is_missing and refusal_text(told) and ("200,000" in refusal_text(told)) == (why is Mapless.TOO_MANY)
+@pytest.mark.parametrize("why", events.Mapless)
+def test_every_pool_without_a_map_has_words(why: events.Mapless) -> None:
+    told = events.MemoryMap(t=1.0, pid=7, device="GPU:0", mapless=why, count=200_000, detail="DETAIL")
+    assert (
+        told.is_missing and refusal_text(told) and ("200,000" in refusal_text(told)) == (why is events.Mapless.TOO_MANY)
+    )
 
 
-@pytest.mark.parametrize("why", Unseen)
-def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
-    told = Census(t=1.0, pid=7, kinds={}, largest=[], hidden=why, frozen=1234)
-    assert told.looked and ("1,234" in unseen_tensors(told)) == (why is Unseen.FROZEN)
+@pytest.mark.parametrize("why", events.Unseen)
+def test_every_reason_not_to_look_for_tensors_has_words(why: events.Unseen) -> None:
+    told = events.Census(t=1.0, pid=7, kinds={}, largest=[], hidden=why, frozen=1234)
+    assert told.looked and ("1,234" in unseen_tensors(told)) == (why is events.Unseen.FROZEN)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +141,6 @@ def test_every_reason_not_to_look_for_tensors_has_words(why: Unseen) -> None:
 )
 def test_what_is_wrong_with_a_hook_is_said(fields: bytes, said: str) -> None:
     state = State()
-    apply(state, decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
+    apply(state, events.decode_event(b'{"type":"hook_error","t":1.0,"pid":7,' + fields + b"}"))
     (notice,) = state.notices.values()
     assert "process 7" in say(notice).text and say(notice).text.endswith(said)

@@ -15,21 +15,10 @@ from tests.forked import Fork
 from tests.hooked import INJECT, Monitor, outcome
 from tests.own_sessions import own_sessions
 from tests.probe.test_engine import POOL, TRAINING
+from tfmemtop import events
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.chunk_maps import condense, read_chunks
 from tfmemtop.engine.sources.window_file import file_name, read_window
-from tfmemtop.events import (
-    Allocator,
-    Chunks,
-    Effective,
-    HookError,
-    Input,
-    MemoryMap,
-    PoolGrowth,
-    Probe,
-    ProbeState,
-    RunEnd,
-)
 from tfmemtop.events.probe import LAYOUTS as KNOWN
 from tfmemtop.findings.probe import probe_text
 from tfmemtop.probe.cache import checksum_of
@@ -48,32 +37,34 @@ async def test_a_machine_without_a_compiler_has_pool_and_map_at_once(
             patch.setenv(name, alone[name])
         screen = await engines.run(sys.executable, script(TRAINING), environment=alone, record=str(tmp_path / "file"))
         # On a busy machine, the first event reports that the library is being built.
-        told = await screen.until(Probe, lambda probe: probe.of_library and probe.state is not ProbeState.BUILDING)
+        told = await screen.until(
+            events.Probe, lambda probe: probe.of_library and probe.state is not events.ProbeState.BUILDING
+        )
         assert "no C++ compiler" in probe_text(told)
-    devices = await screen.until(Effective)
+    devices = await screen.until(events.Effective)
     # The first map may be of a pool that is still empty; the next follows a second later.
-    found = await screen.until(MemoryMap, lambda found: found.pool > 0)
+    found = await screen.until(events.MemoryMap, lambda found: found.pool > 0)
     assert found.t >= devices.t and found.cells and not found.is_missing
-    first = await screen.until(Allocator, lambda reading: bool(reading.pool))
+    first = await screen.until(events.Allocator, lambda reading: bool(reading.pool))
     assert first.pool == first.peak_pool and first.pool and first.allocations and first.limit == 512 * MIB
-    assert [probe.state for probe in screen.all(Probe) if probe.state is not ProbeState.BUILDING] == [
-        ProbeState.UNAVAILABLE,
-        ProbeState.DIRECT,
+    assert [probe.state for probe in screen.all(events.Probe) if probe.state is not events.ProbeState.BUILDING] == [
+        events.ProbeState.UNAVAILABLE,
+        events.ProbeState.DIRECT,
     ]
 
     late = await engines.look(own_sessions()[0].socket)
-    for probe in screen.all(Probe):
-        assert await late.until(Probe, lambda one, known=probe: one == known)  # type: ignore[misc]
+    for probe in screen.all(events.Probe):
+        assert await late.until(events.Probe, lambda one, known=probe: one == known)  # type: ignore[misc]
 
-    await screen.client.send(Input(text="\n"))
+    await screen.client.send(events.Input(text="\n"))
     await screen.until_shown("grown")
-    growth = await screen.until(PoolGrowth, lambda growth: growth.after - growth.before >= 64 * MIB)
-    await screen.until(MemoryMap, lambda found: found.pool == growth.after)
+    growth = await screen.until(events.PoolGrowth, lambda growth: growth.after - growth.before >= 64 * MIB)
+    await screen.until(events.MemoryMap, lambda found: found.pool == growth.after)
     folder = Path(own_sessions()[0].socket).with_name("data")
     assert [path.name for path in folder.iterdir()] == [f"{first.pid}.CPU:0.live.chunks"]
-    await screen.client.send(Input(text="\n"))
-    assert (await screen.until(RunEnd)).exit_code == 0
-    assert not screen.all(HookError) and not list(folder.iterdir())
+    await screen.client.send(events.Input(text="\n"))
+    assert (await screen.until(events.RunEnd)).exit_code == 0
+    assert not screen.all(events.HookError) and not list(folder.iterdir())
 
 
 BOTH = """
@@ -160,7 +151,7 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
     direct, native, public = told["readings"]
     assert direct == native and direct[1:3] == public and direct[0] == "bfc_cpu_allocator_for_gpu"
 
-    chunks = msgspec.convert(told["chunks"], Chunks)
+    chunks = msgspec.convert(told["chunks"], events.Chunks)
     pieces, starts = read_chunks(tmp_path, chunks)
     window = read_window(tmp_path, file_name(process.pid, 1), told["window"])
     by_lock = sorted((chunk.address, chunk.size, chunk.requested) for chunk in window.chunks)
@@ -196,7 +187,7 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
     assert outcome(process, "\n").code == 0
 
 
-def check_map(found: MemoryMap) -> None:
+def check_map(found: events.MemoryMap) -> None:
     """Check that all parts of a map agree with each other."""
     assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
     for one in (found.regions, found.bins):
@@ -252,7 +243,7 @@ def test_awkward_circumstances(monitor: Monitor, forked: Fork, tmp_path: Path, h
         assert not list(dumps.iterdir())
     else:
         put_down = monitor.wait_for(lambda event: event["type"] == "chunks")
-        pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, Chunks))
+        pieces, _ = read_chunks(dumps, msgspec.convert({**put_down, "t": 0.0}, events.Chunks))
         assert sum(piece.size for piece in pieces if piece.in_use) == held == put_down["in_use"]
     ended = outcome(process, "\n")
     assert ended.code == 0 and ended.out == ""

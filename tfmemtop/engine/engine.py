@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from tfmemtop import events
 from tfmemtop.engine.process.keeper import Keeper
 from tfmemtop.engine.process.launch import Kernel, Launch, StartError, readable
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
@@ -26,29 +27,6 @@ from tfmemtop.engine.stream.kept_sessions import choose_for_kernel, open_recordi
 from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.engine.stream.server import Reader, Server
 from tfmemtop.engine.watch import Watch, watched_command
-from tfmemtop.events import (
-    Attach,
-    CensusNow,
-    Command,
-    Environment,
-    Event,
-    ForNextStart,
-    HoldersNow,
-    Input,
-    Level,
-    MapWanted,
-    NoticeKind,
-    ProcessReadings,
-    ReadEnvironment,
-    Relaunch,
-    Resize,
-    Run,
-    RunEnd,
-    Signal,
-    Stop,
-    Terminal,
-    Upcoming,
-)
 from tfmemtop.settings import Settings
 
 LINGER_S = 2.0
@@ -104,7 +82,7 @@ class Relauncher:
         """Whether the end of the last run was commanded, and has come."""
         return self._for_good and self._ending is None
 
-    def relaunch(self, command: Relaunch) -> None:
+    def relaunch(self, command: events.Relaunch) -> None:
         """Prepare the run of *command*, end the present one, start it. If it cannot start, the present one stays."""
         self._forget_next()
         self._preparing = self._loop.create_task(self._prepare(command))
@@ -121,7 +99,7 @@ class Relauncher:
             self._preparing.cancel()
             self._preparing = None
 
-    async def _prepare(self, command: Relaunch) -> None:
+    async def _prepare(self, command: events.Relaunch) -> None:
         try:
             self._next = await self._watch.prepare(command.argv, command.settings)
         except Exception as error:
@@ -152,13 +130,15 @@ class Relauncher:
         except Exception as error:
             complain()
             detail = f"{type(error).__name__}: {error}"
-            self._watch.stream.notice("ending", NoticeKind.ENDING_FAILED, Level.ERROR, detail)
+            self._watch.stream.notice("ending", events.NoticeKind.ENDING_FAILED, events.Level.ERROR, detail)
         finally:
             self._ending = None
             self._changed()
 
     def _refuse(self, error: Exception) -> None:
-        self._watch.stream.notice("relaunch", NoticeKind.NOT_RELAUNCHED, Level.ERROR, unstarted(error).error or "")
+        self._watch.stream.notice(
+            "relaunch", events.NoticeKind.NOT_RELAUNCHED, events.Level.ERROR, unstarted(error).error or ""
+        )
 
 
 class Engine:
@@ -194,7 +174,7 @@ class Engine:
         self.watch = Watch(launch, folder, output_path=output_path, terminal=terminal, keeper=keeper, helper=helper)
         self.stream = self.watch.stream
         if terminal is not None:
-            self.stream.publish(Terminal(t=self.stream.now(), columns=launch.columns, rows=launch.rows))
+            self.stream.publish(events.Terminal(t=self.stream.now(), columns=launch.columns, rows=launch.rows))
         self._server = Server(
             self.stream, folder.readers, take=self._heed, left=self.watch.maps.forget, changed=self._consider
         )
@@ -234,7 +214,7 @@ class Engine:
         elif self._launch.task:
             self._loop.add_signal_handler(signal.SIGTERM, lambda: None)
         else:
-            self._loop.add_signal_handler(signal.SIGTERM, self._obey, Stop(quit=True))
+            self._loop.add_signal_handler(signal.SIGTERM, self._obey, events.Stop(quit=True))
         self.stream.listen(self._follow)
         self._server.begin()
 
@@ -255,10 +235,10 @@ class Engine:
         self._consider()
         await self._over.wait()
 
-    def _follow(self, event: Event) -> None:
-        if isinstance(event, Run):
+    def _follow(self, event: events.Event) -> None:
+        if isinstance(event, events.Run):
             self._seen_end = False
-        elif isinstance(event, RunEnd | ProcessReadings):
+        elif isinstance(event, events.RunEnd | events.ProcessReadings):
             self._consider()
 
     def _consider(self) -> None:
@@ -293,52 +273,54 @@ class Engine:
         ours = os.getsid(0)
         return any(session_of(pid) == ours for pid in self.watch.readings.of_runs())
 
-    def _heed(self, reader: Reader, command: Command) -> None:
+    def _heed(self, reader: Reader, command: events.Command) -> None:
         if self._over.is_set():
             pass  # what would obey has been closed, or soon is
-        elif isinstance(command, MapWanted):
+        elif isinstance(command, events.MapWanted):
             self.watch.maps.want(reader, command)
-        elif isinstance(command, Stop) and self._terminal is None and (self._recorded or self._server.readers > 1):
+        elif (
+            isinstance(command, events.Stop) and self._terminal is None and (self._recorded or self._server.readers > 1)
+        ):
             self._server.dismiss(reader)  # there is no run that it may stop: only this screen is disconnected
-        elif not (self._recorded and isinstance(command, Relaunch | Signal)):
+        elif not (self._recorded and isinstance(command, events.Relaunch | events.Signal)):
             self._obey(command)
 
-    def _obey(self, command: Command) -> None:
+    def _obey(self, command: events.Command) -> None:
         match command:
-            case Input():
+            case events.Input():
                 self.watch.type(command.text)
-            case Resize():
+            case events.Resize():
                 self._resize(command.columns, command.rows)
-            case Signal():
+            case events.Signal():
                 self._signal(command.pids, command.signal)
-            case ReadEnvironment():
+            case events.ReadEnvironment():
                 self._read_environment(command.pid)
-            case Attach():
+            case events.Attach():
                 if not command.if_tensorflow or has_tensorflow(command.pid):
                     self._attach(command.pid)
-            case CensusNow():
+            case events.CensusNow():
                 self.watch.hooks.send(command.pid, {"do": "census", "tensors": command.tensors})
-            case HoldersNow():
+            case events.HoldersNow():
                 self.watch.hooks.send(command.pid, {"do": "holders"})
-            case ForNextStart() if self._launch.kernel:
+            case events.ForNextStart() if self._launch.kernel:
                 self._choosing = self._loop.create_task(self._choose(self._launch.kernel, command.settings))
-            case Relaunch() if self._launch.kernel:
-                self.stream.notice("relaunch", NoticeKind.KERNEL_IS_JUPYTERS, Level.ERROR)
-            case Relaunch():
+            case events.Relaunch() if self._launch.kernel:
+                self.stream.notice("relaunch", events.NoticeKind.KERNEL_IS_JUPYTERS, events.Level.ERROR)
+            case events.Relaunch():
                 self._relauncher.relaunch(command)
-            case Stop():
+            case events.Stop():
                 self._relauncher.stop(command.grace_s, for_good=command.quit)
             case _:
                 pass  # a command for a kernel, and this is none
 
     def _attach(self, pid: int) -> None:
         if self._launch.argv:
-            self.stream.notice("attach", NoticeKind.ATTACH_BESIDE_SCRIPT, Level.WARNING, about=pid)
+            self.stream.notice("attach", events.NoticeKind.ATTACH_BESIDE_SCRIPT, events.Level.WARNING, about=pid)
         elif self.watch.attach(pid):
             self.stream.withdraw("attach")
             self.keep()
         else:
-            self.stream.notice("attach", NoticeKind.ATTACH_NO_PROCESS, Level.WARNING, about=pid)
+            self.stream.notice("attach", events.NoticeKind.ATTACH_NO_PROCESS, events.Level.WARNING, about=pid)
 
     async def _choose(self, kernel: Kernel, settings: Settings) -> None:
         """Store *settings* for the kernel's next start, if they fit this machine."""
@@ -346,16 +328,18 @@ class Engine:
             await self.watch.prepare(self._launch.argv, settings)
             choose_for_kernel(kernel.shared, settings)
         except (StartError, ValueError, OSError) as error:
-            self.stream.notice("relaunch", NoticeKind.NOT_CHOSEN, Level.ERROR, unstarted(error).error or "")
+            self.stream.notice(
+                "relaunch", events.NoticeKind.NOT_CHOSEN, events.Level.ERROR, unstarted(error).error or ""
+            )
         else:
             self.stream.withdraw("relaunch")
-            self.stream.publish(Upcoming(t=self.stream.now(), settings=settings))
+            self.stream.publish(events.Upcoming(t=self.stream.now(), settings=settings))
 
     def _resize(self, columns: int, rows: int) -> None:
         columns, rows = min(max(columns, 1), 9999), min(max(rows, 1), 9999)
         if self._terminal is not None and (columns, rows) != (self._terminal.columns, self._terminal.rows):
             self._terminal.resize(columns, rows)
-            self.stream.publish(Terminal(t=self.stream.now(), columns=columns, rows=rows))
+            self.stream.publish(events.Terminal(t=self.stream.now(), columns=columns, rows=rows))
 
     def _signal(self, pids: list[int], number: int) -> None:
         troubles = []
@@ -365,13 +349,13 @@ class Engine:
             except (OSError, ValueError) as error:
                 troubles.append(f"{pid}: {getattr(error, 'strerror', None) or error}")
         if troubles:
-            self.stream.notice("signal", NoticeKind.SIGNAL_FAILED, Level.ERROR, "; ".join(troubles))
+            self.stream.notice("signal", events.NoticeKind.SIGNAL_FAILED, events.Level.ERROR, "; ".join(troubles))
         else:
             self.stream.withdraw("signal")
 
     def _read_environment(self, pid: int) -> None:
         try:
-            found = Environment(t=self.stream.now(), pid=pid, variables=read_environment(pid))
+            found = events.Environment(t=self.stream.now(), pid=pid, variables=read_environment(pid))
         except OSError as error:
-            found = Environment(t=self.stream.now(), pid=pid, variables={}, error=error.strerror or str(error))
+            found = events.Environment(t=self.stream.now(), pid=pid, variables={}, error=error.strerror or str(error))
         self.stream.publish(found)

@@ -19,20 +19,8 @@ from pathlib import Path
 
 from tests.tools.corpus.running import become_init, connected, end_all, reap
 from tests.tools.corpus.shapes import enlarged, pool
+from tfmemtop import events
 from tfmemtop.engine.process.launch import Launch, start
-from tfmemtop.events import (
-    Chunks,
-    Leave,
-    Origin,
-    Relaunch,
-    Signal,
-    Stop,
-    Unreadable,
-    Window,
-    command_types,
-    decode_command,
-    event_types,
-)
 
 HANG_S = float(os.environ.get("TFMEMTOP_HANG_S", "2"))
 """The seconds within which a good message has to arrive; more beside other programs."""
@@ -44,7 +32,7 @@ _PACKET = 60_000  # bytes of the largest packets: the engine takes 64 KiB
 _LINES = 30  # connections open at a time
 _GOOD_EVERY_S = 0.25
 _READ = 1 << 18
-_KINDS: list[type] = [*event_types(Origin.HOOK), Chunks, Window]
+_KINDS: list[type] = [*events.event_types(events.Origin.HOOK), events.Chunks, events.Window]
 """What a hook may send."""
 _SLEEPER = ["sh", "-c", "stty raw -echo -isig; exec cat >/dev/null"]
 _FOLDERS = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME", "TMPDIR")
@@ -190,7 +178,7 @@ def commands(seed: int, count: int) -> tuple[list[str], str]:
     """
     watched = Watched()
     chance = random.Random(seed)
-    made = [line.replace(b"\n", b" ") for line in pool(command_types(), chance, min(_POOL, count))]
+    made = [line.replace(b"\n", b" ") for line in pool(events.command_types(), chance, min(_POOL, count))]
     lines = [line for line in made if not _acts(line)]
 
     def send_good(number: int) -> bytes:
@@ -203,8 +191,8 @@ def commands(seed: int, count: int) -> tuple[list[str], str]:
 
 def _acts(line: bytes) -> bool:
     try:
-        return isinstance(decode_command(line), (Stop, Relaunch, Signal, Leave))
-    except Unreadable:
+        return isinstance(events.decode_command(line), (events.Stop, events.Relaunch, events.Signal, events.Leave))
+    except events.Unreadable:
         return False
 
 

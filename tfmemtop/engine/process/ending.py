@@ -5,21 +5,11 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Set
 
+from tfmemtop import events
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.sources.processes import descendants, own_start, session_of
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import (
-    DeviceReading,
-    Event,
-    Leftover,
-    Process,
-    ProcessReadings,
-    Run,
-    StillHeld,
-    Stopping,
-    StoppingPhase,
-)
 from tfmemtop.units import MIB
 
 _LOOK_S = 0.1
@@ -43,37 +33,37 @@ class Footprint:
         self.pids: set[int] = set()
         """Processes of the run that the driver has listed on a GPU."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Take one event of the stream."""
         match event:
-            case Run():
+            case events.Run():
                 self._before = dict(self._used)
                 self.pids.clear()
-            case DeviceReading():
+            case events.DeviceReading():
                 if event.used is not None:
                     self._used[event.index] = event.used
                     self._before.setdefault(event.index, event.used)
                 self._listed[event.index] = {process.pid for process in event.processes}
-            case Process():
+            case events.Process():
                 (self._of_runs.discard if event.run is None else self._of_runs.add)(event.pid)
-            case ProcessReadings():
+            case events.ProcessReadings():
                 self._of_runs &= {reading.pid for reading in event.processes}
                 self.pids |= self._of_runs & set[int]().union(*self._listed.values())
             case _:
                 pass
 
-    def held(self, readings: Iterable[DeviceReading], ours: Set[int]) -> StillHeld | None:
+    def held(self, readings: Iterable[events.DeviceReading], ours: Set[int]) -> events.StillHeld | None:
         """Return what the run still holds according to *readings*, or ``None``. *ours* are all processes of the run."""
         for reading in readings:
             for process in reading.processes:
                 if process.pid in ours:
-                    return StillHeld(Leftover.LISTED, reading.index, process.used, [process.pid])
+                    return events.StillHeld(events.Leftover.LISTED, reading.index, process.used, [process.pid])
             before = self._before.get(reading.index)
             listed_all = reading.processes_missing is None and reading.outside is None
             if not listed_all and reading.used is not None and before is not None:
                 more = reading.used - before
                 if more > _NEAR:
-                    return StillHeld(Leftover.MORE_USED, reading.index, more)
+                    return events.StillHeld(events.Leftover.MORE_USED, reading.index, more)
         return None
 
 
@@ -90,7 +80,7 @@ class Ending:
         stream: Stream,
         runs: Runs,
         mark: bytes,
-        read_devices: Callable[[], Awaitable[list[DeviceReading]]],
+        read_devices: Callable[[], Awaitable[list[events.DeviceReading]]],
         apart: Set[int],
     ) -> None:
         self._stream = stream
@@ -108,7 +98,7 @@ class Ending:
         deadline = self._stream.now() + max(0.0, grace_s)
         if deadline < self._deadline:
             self._deadline = deadline
-            self._say(StoppingPhase.TERM, deadline)
+            self._say(events.StoppingPhase.TERM, deadline)
 
     async def end(self, grace_s: float) -> None:
         """Send SIGTERM to all processes and, after *grace_s* seconds, SIGKILL to the rest; then wait for GPU memory.
@@ -121,7 +111,7 @@ class Ending:
         if alive:
             self._runs.will_be_ended()
             self._deadline = self._stream.now() + max(0.0, grace_s)
-            self._say(StoppingPhase.TERM, self._deadline)
+            self._say(events.StoppingPhase.TERM, self._deadline)
             for pid in alive:
                 _send(pid, signal.SIGTERM)
             for pid in alive:
@@ -130,7 +120,7 @@ class Ending:
                 ours |= alive
                 await asyncio.sleep(min(_LOOK_S, max(0.01, self._deadline - self._stream.now())))
         if alive:
-            self._say(StoppingPhase.KILL)
+            self._say(events.StoppingPhase.KILL)
             give_up = self._stream.now() + _KILL_WAIT_S
             while (alive := self._victims()) and self._stream.now() < give_up:
                 ours |= alive
@@ -138,7 +128,7 @@ class Ending:
                     _send(pid, signal.SIGKILL)
                 await asyncio.sleep(_LOOK_S / 4)
         if alive:
-            self._say(StoppingPhase.HELD, held=StillHeld(Leftover.PROCESSES, pids=sorted(alive)))
+            self._say(events.StoppingPhase.HELD, held=events.StillHeld(events.Leftover.PROCESSES, pids=sorted(alive)))
             return
         await self._release(ours)
 
@@ -147,19 +137,19 @@ class Ending:
         waiting = False
         while held := await self._look(ours):
             if self._stream.now() > give_up:
-                self._say(StoppingPhase.HELD, held=held)
+                self._say(events.StoppingPhase.HELD, held=held)
                 return
             if not waiting:
                 waiting = True
-                self._say(StoppingPhase.RELEASING)
+                self._say(events.StoppingPhase.RELEASING)
             await asyncio.sleep(_RELEASE_LOOK_S)
-        self._say(StoppingPhase.RELEASED)
+        self._say(events.StoppingPhase.RELEASED)
 
-    async def _look(self, ours: set[int]) -> StillHeld | None:
+    async def _look(self, ours: set[int]) -> events.StillHeld | None:
         try:
             readings = await asyncio.wait_for(self._read_devices(), DRIVER_WAIT_S)
         except asyncio.TimeoutError:
-            return StillHeld(Leftover.DRIVER_SILENT)
+            return events.StillHeld(events.Leftover.DRIVER_SILENT)
         return self._footprint.held(readings, ours)
 
     def _victims(self) -> set[int]:
@@ -173,9 +163,11 @@ class Ending:
             alive.add(self._runs.pid)
         return alive
 
-    def _say(self, phase: StoppingPhase, deadline: float | None = None, held: StillHeld | None = None) -> None:
+    def _say(
+        self, phase: events.StoppingPhase, deadline: float | None = None, held: events.StillHeld | None = None
+    ) -> None:
         run, now = self._runs.number, self._stream.now()
-        self._stream.publish(Stopping(t=now, run=run, phase=phase, deadline=deadline, held=held))
+        self._stream.publish(events.Stopping(t=now, run=run, phase=phase, deadline=deadline, held=held))
 
 
 def _send(pid: int, number: signal.Signals) -> None:

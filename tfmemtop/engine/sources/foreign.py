@@ -18,18 +18,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from tfmemtop import events
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
-from tfmemtop.events import (
-    Allocator,
-    Device,
-    DeviceProcess,
-    DeviceReading,
-    Effective,
-    Event,
-    HookEnd,
-    OuterNumber,
-    SharesMissing,
-)
 from tfmemtop.units import MIB
 
 _LISTED_AFTER_S = 3.0
@@ -111,23 +101,23 @@ class Foreign:
         self._known: dict[int, dict[int, int]] = {}  # by NVML index: a driver's number and the certain number here
         self._placed: dict[int, set[int]] = {}  # by NVML index: processes here that were found in the driver's list
 
-    def take(self, event: Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Update what is known of the hooks' processes from an *event* of the stream."""
         match event:
-            case Device():
+            case events.Device():
                 self._uuids[event.index] = event.uuid
-            case Effective(uuid=str(uuid)):
+            case events.Effective(uuid=str(uuid)):
                 holder = self._holders.setdefault(event.pid, _Holder())
                 holder.places.setdefault(event.device, (uuid, self._clock()))
-            case Allocator() if event.pid in self._holders:
+            case events.Allocator() if event.pid in self._holders:
                 size = max(event.pool or 0, event.in_use or 0)
                 self._holders[event.pid].read(event.device, self._clock(), size)
-            case HookEnd():
+            case events.HookEnd():
                 self._holders.pop(event.pid, None)
             case _:
                 pass
 
-    def translate(self, reading: DeviceReading) -> DeviceReading:
+    def translate(self, reading: events.DeviceReading) -> events.DeviceReading:
         """Return *reading* with the numbers of this namespace.
 
         Its ``outside`` is the memory of all processes outside the namespace. If this is the machine's first namespace,
@@ -154,7 +144,7 @@ class Foreign:
         rows = [*mine, *(msgspec.structs.replace(strange[number], pid=pid) for number, pid in known.items())]
         self._placed[reading.index] = {row.pid for row in rows}
         untold = len(holders) > len(known) or (len(strange) > len(known) and self._unplaced())
-        numbers = [OuterNumber(pid, number) for number, pid in known.items() if number != pid]
+        numbers = [events.OuterNumber(pid, number) for number, pid in known.items() if number != pid]
         return msgspec.structs.replace(_told(reading, rows, untold), outer_numbers=numbers)
 
     def _unplaced(self) -> bool:
@@ -166,18 +156,18 @@ class Foreign:
         return any(self._is_local(pid) for pid in self._here() if pid not in placed)
 
 
-def _told(reading: DeviceReading, rows: list[DeviceProcess], untold: bool) -> DeviceReading:
+def _told(reading: events.DeviceReading, rows: list[events.DeviceProcess], untold: bool) -> events.DeviceReading:
     # Some drivers report 0 bytes for a process because they look up its size under the wrong number. A process here
     # that uses the card holds at least a context.
     rows = [msgspec.structs.replace(row, used=None) if row.used == 0 else row for row in rows]
     rows.sort(key=lambda row: (-(row.used or 0), row.pid))
     missing, outside = reading.processes_missing, None
-    if missing not in (None, SharesMissing.NAMES_NONE):
+    if missing not in (None, events.SharesMissing.NAMES_NONE):
         pass  # no process's figures can be read, here or outside
     elif untold:
-        missing = SharesMissing.NUMBERED_OTHERWISE
+        missing = events.SharesMissing.NUMBERED_OTHERWISE
     elif any(row.used is None for row in rows):
-        missing = SharesMissing.NOT_TOLD_IN_CONTAINER
+        missing = events.SharesMissing.NOT_TOLD_IN_CONTAINER
     elif reading.used is not None:
         left = reading.used - sum(row.used or 0 for row in rows)
         missing, outside = None, left if left > _NEGLIGIBLE else None

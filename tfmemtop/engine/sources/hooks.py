@@ -10,30 +10,10 @@ from typing import Any
 
 import msgspec
 
+from tfmemtop import events
 from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import peer
-from tfmemtop.events import (
-    Event,
-    Hook,
-    HookEnd,
-    HookEnding,
-    HookError,
-    HookTrouble,
-    MapWanted,
-    NoticeKind,
-    OutOfMemory,
-    PoolGrowth,
-    Probe,
-    ProbeState,
-    PutDown,
-    ScriptPhase,
-    Unreadable,
-    Window,
-    decode_event,
-    decode_from_hook,
-    encode,
-)
 from tfmemtop.tensorflow_text import parse_exhausted
 from tfmemtop.units import MIB
 
@@ -67,9 +47,11 @@ class _Process:
         self.left_out = 0  # events
         self._left: dict[type, tuple[float, float]] = {}  # bytes, and when they were counted
 
-    def may_send(self, message: Event | PutDown, size: int, t: float) -> bool:
+    def may_send(self, message: events.Event | events.PutDown, size: int, t: float) -> bool:
         """Return whether *message*, of *size* bytes, is within what the process may send of its kind."""
-        a_second = _OTHERS_A_SECOND if isinstance(message, Event) and not message.droppable else _READINGS_A_SECOND
+        a_second = (
+            _OTHERS_A_SECOND if isinstance(message, events.Event) and not message.droppable else _READINGS_A_SECOND
+        )
         left, then = self._left.get(type(message), (math.inf, t))
         left = min(left + (t - then) * a_second, _BURST_S * a_second) - size - _EACH
         if left < 0:
@@ -87,7 +69,7 @@ class Hooks(Source):
     """
 
     def __init__(
-        self, stream: Stream, listener: socket.socket, take_file: Callable[[PutDown], None] = lambda _: None
+        self, stream: Stream, listener: socket.socket, take_file: Callable[[events.PutDown], None] = lambda _: None
     ) -> None:
         """*take_file* receives the messages that are for the engine and not for the stream."""
         super().__init__(stream)
@@ -154,11 +136,11 @@ class Hooks(Source):
             sock.setblocking(False)
             pid, uid = peer(sock)
             if uid != os.getuid():
-                self._stream.notice("hook_peer", NoticeKind.HOOK_OF_OTHER_USER, about=uid)
+                self._stream.notice("hook_peer", events.NoticeKind.HOOK_OF_OTHER_USER, about=uid)
                 sock.close()
                 continue
             if sum(known.pid == pid for known in self._connections.values()) >= _CONNECTIONS:
-                self._stream.notice("hook_peer", NoticeKind.HOOK_TOO_OFTEN, about=pid)
+                self._stream.notice("hook_peer", events.NoticeKind.HOOK_TOO_OFTEN, about=pid)
                 sock.close()
                 continue
             connection = _Connection(sock, pid)
@@ -170,7 +152,7 @@ class Hooks(Source):
 
         No file descriptor is left, and without a pause the loop would spin.
         """
-        self._stream.notice("hook_descriptors", NoticeKind.HOOKS_WAIT)
+        self._stream.notice("hook_descriptors", events.NoticeKind.HOOKS_WAIT)
         asyncio.get_running_loop().remove_reader(self._listener)
         asyncio.get_running_loop().call_later(_PAUSE_S, self._listen)
 
@@ -194,55 +176,55 @@ class Hooks(Source):
                 self._close(connection)
                 return
             if flags & socket.MSG_TRUNC:
-                self._complain(connection, HookTrouble.TOO_LONG, count=PACKET)
+                self._complain(connection, events.HookTrouble.TOO_LONG, count=PACKET)
             else:
                 self._take(connection, packet)
 
     def _take(self, connection: _Connection, packet: bytes) -> None:
         try:
-            event = self._completed(decode_from_hook(packet, connection.pid, self._stream.now()))
-        except Unreadable as error:
-            self._complain(connection, HookTrouble.UNREAD, str(error))
+            event = self._completed(events.decode_from_hook(packet, connection.pid, self._stream.now()))
+        except events.Unreadable as error:
+            self._complain(connection, events.HookTrouble.UNREAD, str(error))
             return
         if not self._may_send(connection.pid, event, len(packet)):
             return
-        if not isinstance(event, Event):
+        if not isinstance(event, events.Event):
             self._take_file(event)
             return
-        if isinstance(event, Hook):
+        if isinstance(event, events.Hook):
             connection.introduced = True
             self.seen.add(connection.pid)
-        elif isinstance(event, HookEnd):
+        elif isinstance(event, events.HookEnd):
             connection.goodbye = True
         self._stream.publish(event)
 
-    def _completed(self, message: Event | PutDown) -> Event | PutDown:
+    def _completed(self, message: events.Event | events.PutDown) -> events.Event | events.PutDown:
         """Return *message* with what is computed from it.
 
         Raises:
             Unreadable: what was computed is out of bounds, so that no reader could decode the event.
         """
-        if isinstance(message, PoolGrowth):
+        if isinstance(message, events.PoolGrowth):
             message = msgspec.structs.replace(message, at=self._stream.since_start(message.at))
-        elif isinstance(message, ScriptPhase):
+        elif isinstance(message, events.ScriptPhase):
             ended = None if message.ended is None else self._stream.since_start(message.ended)
             message = msgspec.structs.replace(message, began=self._stream.since_start(message.began), ended=ended)
-        elif isinstance(message, OutOfMemory):
+        elif isinstance(message, events.OutOfMemory):
             message = msgspec.structs.replace(message, **parse_exhausted(message.message)._asdict())
         else:
             return message
-        return decode_event(encode(message))
+        return events.decode_event(events.encode(message))
 
-    def _may_send(self, pid: int, message: Event | PutDown, size: int) -> bool:
+    def _may_send(self, pid: int, message: events.Event | events.PutDown, size: int) -> bool:
         """Return whether process *pid* may send *message*, of *size* bytes.
 
         It may not if it has named too many devices, or has sent too much of this kind.
         """
         process = self._processes.setdefault(pid, _Process())
-        devices = message.pools if isinstance(message, Window) else [getattr(message, "device", None)]
+        devices = message.pools if isinstance(message, events.Window) else [getattr(message, "device", None)]
         new = {device for device in devices if device is not None} - process.devices
         if len(process.devices) + len(new) > DEVICES:
-            self._stream.notice("left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
+            self._stream.notice("left-out-devices", events.NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
             return False
         if not process.may_send(message, size, self._stream.now()):
             if process.left_out & (process.left_out - 1) == 0:  # each time that there are twice as many
@@ -253,12 +235,14 @@ class Hooks(Source):
 
     def _tell_left_out(self, pid: int, count: int) -> None:
         if count:
-            self._stream.notice("left-out-messages", NoticeKind.HOOK_TOO_MUCH, about=pid, count=count)
+            self._stream.notice("left-out-messages", events.NoticeKind.HOOK_TOO_MUCH, about=pid, count=count)
 
-    def _complain(self, connection: _Connection, kind: HookTrouble, why: str = "", count: int | None = None) -> None:
+    def _complain(
+        self, connection: _Connection, kind: events.HookTrouble, why: str = "", count: int | None = None
+    ) -> None:
         if not connection.complained:
             connection.complained = True
-            error = HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count)
+            error = events.HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count)
             if self._may_send(connection.pid, error, len(why)):
                 self._stream.publish(error)
 
@@ -268,7 +252,7 @@ class Hooks(Source):
         asyncio.get_running_loop().remove_reader(connection.sock)
         connection.sock.close()
         if connection.introduced and not connection.goodbye:
-            end = HookEnd(t=self._stream.now(), pid=connection.pid, reason=HookEnding.LOST)
+            end = events.HookEnd(t=self._stream.now(), pid=connection.pid, reason=events.HookEnding.LOST)
             if self._may_send(connection.pid, end, 0):
                 self._stream.publish(end)
 
@@ -290,9 +274,9 @@ class MapRequests(Source):
         super().__init__(stream)
         self._send = send
         self._every_s = every_s
-        self._wishes: dict[Hashable, dict[tuple[int, str], MapWanted]] = {}
+        self._wishes: dict[Hashable, dict[tuple[int, str], events.MapWanted]] = {}
 
-    def want(self, reader: Hashable, wish: MapWanted) -> None:
+    def want(self, reader: Hashable, wish: events.MapWanted) -> None:
         """Note that *reader* requests this map from now on, or, if *wish* has no ``pace_s``, no longer requests it."""
         wishes = self._wishes.setdefault(reader, {})
         if wish.pace_s is None:
@@ -306,9 +290,9 @@ class MapRequests(Source):
         for pid in {pid for pid, _ in self._wishes.pop(reader, {})}:
             self._tell(pid)
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Handle an event of the stream."""
-        if isinstance(event, Probe) and event.state in (ProbeState.DIRECT, ProbeState.LOADED):
+        if isinstance(event, events.Probe) and event.state in (events.ProbeState.DIRECT, events.ProbeState.LOADED):
             self._tell(event.pid)
 
     def _tell(self, pid: int) -> None:

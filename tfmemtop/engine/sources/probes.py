@@ -9,24 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop import boot
+from tfmemtop import boot, events
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.processes import has_memory
 from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import (
-    Event,
-    Hook,
-    HookEnd,
-    HookEnding,
-    NoticeKind,
-    Probe,
-    ProbeNote,
-    ProbeState,
-    Run,
-    RunEnd,
-    Unbuilt,
-)
 from tfmemtop.probe.cache import Built
 
 _PROBE, _ADDRESSES = "probe", "addresses"
@@ -37,7 +24,7 @@ _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.
 """The signals that end a process because of a fault in a library, or because it did what it is forbidden to do."""
 
 
-_Outcome = tuple[Built, Probe]
+_Outcome = tuple[Built, events.Probe]
 """The result of a build, and the event that reports it, without time and process."""
 
 
@@ -63,19 +50,19 @@ class Probes(Source):
         for build in self._builds.values():
             build.cancel()
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Handle an event of the stream."""
         # _provide() is called later: what it publishes would otherwise reach some readers before this event.
-        if isinstance(event, Hook) and event.tensorflow_path and event.pid not in self._hooked:
+        if isinstance(event, events.Hook) and event.tensorflow_path and event.pid not in self._hooked:
             self._hooked[event.pid] = event.tensorflow_path
             self._loop.call_soon(self._provide, event.pid)
-        elif isinstance(event, HookEnd):
+        elif isinstance(event, events.HookEnd):
             self._hooked.pop(event.pid, None)
         self._loads.take(event)
 
     def _provide(self, pid: int) -> None:
         if not self._enabled:
-            self._publish(pid, ProbeState.UNAVAILABLE, ProbeNote.LEFT_OUT)
+            self._publish(pid, events.ProbeState.UNAVAILABLE, events.ProbeNote.LEFT_OUT)
             return
         self._order(_PROBE, pid)
         self._loop.call_later(_QUICK_S, self._say_building, pid)
@@ -97,13 +84,13 @@ class Probes(Source):
             output = await helper_output(command, _BUILD_S, self._sessions, outlives=True)
         except OSError as error:
             del self._builds[folder, product]  # for the next process, it is tried again
-            return _failed(ProbeNote.NOT_BUILT, detail=error.strerror or str(error))
-        return _failed(ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
+            return _failed(events.ProbeNote.NOT_BUILT, detail=error.strerror or str(error))
+        return _failed(events.ProbeNote.NOT_IN_TIME, count=round(_BUILD_S)) if output is None else _parse(output)
 
     def _say_building(self, pid: int) -> None:
         build = self._builds.get((self._hooked.get(pid, ""), _PROBE))
         if build is not None and not build.done():
-            self._publish(pid, ProbeState.BUILDING, ProbeNote.BEING_BUILT)
+            self._publish(pid, events.ProbeState.BUILDING, events.ProbeNote.BEING_BUILT)
             self._hooks.send(pid, {"do": "expect"})
 
     def _deliver(self, product: str, pid: int, build: asyncio.Task[_Outcome]) -> None:
@@ -111,35 +98,35 @@ class Probes(Source):
             return
         built, told = build.result()
         if product == _ADDRESSES:
-            if told.state is ProbeState.BUILT:
+            if told.state is events.ProbeState.BUILT:
                 self._hooks.send(pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
             else:
                 detail = told.detail if told.unbuilt is None else told.unbuilt.detail or told.unbuilt.why.value
-                self._stream.notice("no-addresses", NoticeKind.NO_ADDRESSES, detail=detail)
+                self._stream.notice("no-addresses", events.NoticeKind.NO_ADDRESSES, detail=detail)
         elif built.digest in self._unfit:
-            self._publish(pid, ProbeState.FAILED, ProbeNote.NOT_AGAIN)
+            self._publish(pid, events.ProbeState.FAILED, events.ProbeNote.NOT_AGAIN)
         else:
-            if told.state is ProbeState.BUILT:
+            if told.state is events.ProbeState.BUILT:
                 self._loads.handed(pid, built)
                 self._hooks.send(pid, {"do": "load", "path": built.path, "checksum": built.checksum})
                 self._order(_ADDRESSES, pid)
             self._stream.publish(msgspec.structs.replace(told, t=self._stream.now(), pid=pid))
 
-    def _publish(self, pid: int, state: ProbeState, note: ProbeNote) -> None:
-        self._stream.publish(Probe(t=self._stream.now(), pid=pid, state=state, note=note))
+    def _publish(self, pid: int, state: events.ProbeState, note: events.ProbeNote) -> None:
+        self._stream.publish(events.Probe(t=self._stream.now(), pid=pid, state=state, note=note))
 
     def _condemn(self, pid: int, built: Built, number: int | None) -> None:
         """Stop using a library that ended the process that loaded it. *number* is the signal, if it is known."""
         from tfmemtop.probe.cache import refuse
 
         self._unfit.add(built.digest)
-        note, file, detail = ProbeNote.ENDED_PROCESS, "", ""
+        note, file, detail = events.ProbeNote.ENDED_PROCESS, "", ""
         try:
             file = str(refuse(Path(built.path), number))
         except OSError as error:
-            note, detail = ProbeNote.ENDED_PROCESS_UNMARKED, str(error)
-        t, state = self._stream.now(), ProbeState.FAILED
-        told = Probe(t=t, pid=pid, state=state, note=note, file=file, detail=detail, signal=number)
+            note, detail = events.ProbeNote.ENDED_PROCESS_UNMARKED, str(error)
+        t, state = self._stream.now(), events.ProbeState.FAILED
+        told = events.Probe(t=t, pid=pid, state=state, note=note, file=file, detail=detail, signal=number)
         self._loop.call_soon(self._stream.publish, told)
 
 
@@ -163,24 +150,24 @@ class _Loads:
         """Note that a process is about to receive the path of a library."""
         self._handed[pid] = built
 
-    def take(self, event: Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Update what is known of the processes from an *event* of the stream."""
-        if isinstance(event, Run):
+        if isinstance(event, events.Run):
             self._main = event.pid
-        elif isinstance(event, Probe) and event.pid in self._handed:
-            if event.state is ProbeState.LOADING:
+        elif isinstance(event, events.Probe) and event.pid in self._handed:
+            if event.state is events.ProbeState.LOADING:
                 self._loading.add(event.pid)
-            elif event.state is ProbeState.LOADED:
+            elif event.state is events.ProbeState.LOADED:
                 self._proven.add(self._handed[event.pid].digest)
-            if event.state in (ProbeState.LOADED, ProbeState.FAILED):
+            if event.state in (events.ProbeState.LOADED, events.ProbeState.FAILED):
                 self._loading.discard(event.pid)
-        elif isinstance(event, HookEnd):
+        elif isinstance(event, events.HookEnd):
             built = self._handed.pop(event.pid, None)
-            lost = event.reason is HookEnding.LOST
+            lost = event.reason is events.HookEnding.LOST
             if built and event.pid in self._loading and lost and not has_memory(event.pid):
                 self._lost(event.pid, built)
             self._loading.discard(event.pid)
-        elif isinstance(event, RunEnd):
+        elif isinstance(event, events.RunEnd):
             doubted, self._doubted = self._doubted, None
             if doubted and event.signal in _FAULTS:
                 self._condemn(self._main, doubted, event.signal)
@@ -202,20 +189,22 @@ def _is_outdated(outcome: _Outcome) -> bool:
     from tfmemtop.probe.cache import whole  # it takes a while to load
 
     built, told = outcome
-    return told.state is ProbeState.BUILT and not whole(Path(built.path), built.digest)
+    return told.state is events.ProbeState.BUILT and not whole(Path(built.path), built.digest)
 
 
 def _parse(output: bytes) -> _Outcome:
     last = output.decode(errors="replace").strip().rpartition("\n")[2]
     try:
         built = Built(**json.loads(last))
-        state = ProbeState(built.state)
-        if state is ProbeState.BUILT:
-            return built, Probe(t=0.0, pid=0, state=state, note=ProbeNote.TO_BE_LOADED)
-        return built, Probe(t=0.0, pid=0, state=state, unbuilt=msgspec.convert(built.unbuilt, Unbuilt))
+        state = events.ProbeState(built.state)
+        if state is events.ProbeState.BUILT:
+            return built, events.Probe(t=0.0, pid=0, state=state, note=events.ProbeNote.TO_BE_LOADED)
+        return built, events.Probe(t=0.0, pid=0, state=state, unbuilt=msgspec.convert(built.unbuilt, events.Unbuilt))
     except (ValueError, TypeError):
-        return _failed(ProbeNote.NOT_BUILT, detail=last)
+        return _failed(events.ProbeNote.NOT_BUILT, detail=last)
 
 
-def _failed(note: ProbeNote, *, detail: str = "", count: int | None = None) -> _Outcome:
-    return Built("failed"), Probe(t=0.0, pid=0, state=ProbeState.FAILED, note=note, detail=detail, count=count)
+def _failed(note: events.ProbeNote, *, detail: str = "", count: int | None = None) -> _Outcome:
+    return Built("failed"), events.Probe(
+        t=0.0, pid=0, state=events.ProbeState.FAILED, note=note, detail=detail, count=count
+    )

@@ -5,23 +5,7 @@ Pure.
 
 from enum import Enum
 
-from tfmemtop.events import (
-    Command,
-    Event,
-    HookAbsence,
-    Notice,
-    NoticeKind,
-    Output,
-    Relaunch,
-    Replayed,
-    Run,
-    RunEnd,
-    StillHeld,
-    Stop,
-    Stopping,
-    StoppingPhase,
-    Trace,
-)
+from tfmemtop import events
 from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.events.machine import is_pinned
 from tfmemtop.experiments.fit.plan import Plan
@@ -39,7 +23,7 @@ INTERRUPTED = "interrupted"
 _LINE = 512  # characters of the output's end that are kept, because a line may come in two pieces
 
 
-def memory_held(held: StillHeld) -> str:
+def memory_held(held: events.StillHeld) -> str:
     """Return why no further try is made while *held*, the memory of the last one, has not become free."""
     return f"the next try would not have had all the memory: {still_held(held)}"
 
@@ -65,7 +49,7 @@ class SessionFit:
         self.phase = Phase.DONE
         self.stopped = ""
         """Why the search stopped before its end; empty if it did not."""
-        self.hint: HookAbsence | None = None
+        self.hint: events.HookAbsence | None = None
         """The reason why the hook was not loaded, if the last try showed no memory."""
         self._watch = plan.watch(self.search)
         self._run = 0
@@ -101,7 +85,7 @@ class SessionFit:
             Phase.REPLAYING: "replaying its allocations",
         }.get(self.phase, "")
 
-    def begin(self, newest_run: int) -> list[Command]:
+    def begin(self, newest_run: int) -> list[events.Command]:
         """Begin the search, or continue it after :meth:`stop`; return the commands for the engine.
 
         *newest_run* is the number of the session's newest run. The next try is the run after it.
@@ -114,7 +98,7 @@ class SessionFit:
         """Make no further try. A run that is under way is not ended."""
         self.phase, self.stopped = Phase.DONE, why
 
-    def take(self, event: Event) -> list[Command]:
+    def take(self, event: events.Event) -> list[events.Command]:
         """Process the session's next event, and return the commands for the engine."""
         self._now = max(self._now, event.t)
         if self.phase is Phase.STARTING:
@@ -123,18 +107,21 @@ class SessionFit:
             return self._follow(event)
         elif self.phase is Phase.ENDING:
             self._see(event)
-            ended = isinstance(event, Stopping) and event.phase in (StoppingPhase.RELEASED, StoppingPhase.HELD)
-            if isinstance(event, RunEnd) or ended:
+            ended = isinstance(event, events.Stopping) and event.phase in (
+                events.StoppingPhase.RELEASED,
+                events.StoppingPhase.HELD,
+            )
+            if isinstance(event, events.RunEnd) or ended:
                 return self._over()
         elif self.phase is Phase.REPLAYING:
             self._see(event)
-            if isinstance(event, Run):
+            if isinstance(event, events.Run):
                 self.stop("another run was started meanwhile")
             elif not self._unreplayed or self._now > self._ended + REPLAY_S:
                 return self._judge()
         return []
 
-    def _go_on(self) -> list[Command]:
+    def _go_on(self) -> list[events.Command]:
         """Make the next try, if one is worth it."""
         trial = self.search.next()
         if trial is None:
@@ -145,58 +132,58 @@ class SessionFit:
         self._complained, self._tail, self._unreplayed = False, "", set()
         self._watch = self.plan.watch(self.search)
         argv, settings = self.plan.argv(trial.value), self.plan.settings_of(trial.limit)
-        return [Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S)]
+        return [events.Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S)]
 
-    def _await(self, event: Event) -> None:
+    def _await(self, event: events.Event) -> None:
         """Process an event while the try's own run has not begun."""
         match event:
-            case Run() if event.run == self._run and event.settings == self.plan.settings_of(self.trial.limit):
+            case events.Run() if event.run == self._run and event.settings == self.plan.settings_of(self.trial.limit):
                 self.phase = Phase.RUNNING
                 self._watch.take(event)
-            case Run():
+            case events.Run():
                 self.stop("another run was started meanwhile")
-            case Stopping(phase=StoppingPhase.HELD, held=StillHeld() as held):
+            case events.Stopping(phase=events.StoppingPhase.HELD, held=events.StillHeld() as held):
                 self.stop(memory_held(held))
-            case Notice(kind=NoticeKind.NOT_RELAUNCHED):
+            case events.Notice(kind=events.NoticeKind.NOT_RELAUNCHED):
                 self.stop(say(event).text)
             case _:
                 pass
 
-    def _follow(self, event: Event) -> list[Command]:
+    def _follow(self, event: events.Event) -> list[events.Command]:
         match event:
-            case Run():
+            case events.Run():
                 self.stop("another run was started meanwhile")
                 return []
-            case Stopping(phase=StoppingPhase.TERM | StoppingPhase.KILL):
+            case events.Stopping(phase=events.StoppingPhase.TERM | events.StoppingPhase.KILL):
                 self.stop("the run was ended by hand")
                 return []
         self._see(event)
-        if isinstance(event, RunEnd):
+        if isinstance(event, events.RunEnd):
             return self._over()
         if self._watch.over(self._now):
             self.phase = Phase.ENDING
-            return [Stop(grace_s=TRY_GRACE_S)]
+            return [events.Stop(grace_s=TRY_GRACE_S)]
         return []
 
-    def _see(self, event: Event) -> None:
+    def _see(self, event: events.Event) -> None:
         self._watch.take(event)
-        if isinstance(event, Output):
+        if isinstance(event, events.Output):
             text = self._tail + event.text
             self._complained = self._complained or tells_exhaustion(text)
             self._tail = text[-_LINE:]
-        elif isinstance(event, Trace) and event.last and not is_pinned(event.device):
+        elif isinstance(event, events.Trace) and event.last and not is_pinned(event.device):
             self._unreplayed.add((event.pid, event.device))
-        elif isinstance(event, Replayed):
+        elif isinstance(event, events.Replayed):
             self._unreplayed.discard((event.pid, event.device))
 
-    def _over(self) -> list[Command]:
+    def _over(self) -> list[events.Command]:
         """Process the end of the current try. It is judged as soon as its recorded allocations have been replayed."""
         if not self._unreplayed:
             return self._judge()
         self.phase, self._ended = Phase.REPLAYING, self._now
         return []
 
-    def _judge(self) -> list[Command]:
+    def _judge(self) -> list[events.Command]:
         tried = self._watch.outcome(self.trial, self._now, self._complained)
         self.search.tell(tried)
         self.hint = self._watch.hook_absence if tried.peak_in_use is None else None

@@ -3,24 +3,7 @@
 import math
 from typing import NamedTuple
 
-from tfmemtop.events import (
-    Allocator,
-    Effective,
-    Event,
-    Functions,
-    Hook,
-    HookAbsence,
-    MapMoment,
-    MemoryMap,
-    OutOfMemory,
-    Process,
-    Replayed,
-    Run,
-    RunEnd,
-    StillHeld,
-    Stopping,
-    StoppingPhase,
-)
+from tfmemtop import events
 from tfmemtop.experiments.fit.search import Result, Trial, Tried, TryOutcome
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.series import Series, earlier
@@ -69,14 +52,14 @@ class TryWatch:
     def __init__(self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True) -> None:
         self._kind = kind
         self._growth = growth
-        self._replayed: dict[tuple[int, str], Replayed] = {}
+        self._replayed: dict[tuple[int, str], events.Replayed] = {}
         self._goal = goal
         self._limited = first is not None
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
         self._started = 0.0
         self._began: float | None = None  # TensorFlow's first use of memory
         self._changed = 0.0  # the time of the newest reading that differs from the one before
-        self._last: dict[tuple[int, str], Allocator] = {}
+        self._last: dict[tuple[int, str], events.Allocator] = {}
         self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
         self._counts: Series[tuple[float, int]] = Series(earlier, _FINEST_S, _COUNTS_KEPT)  # times and steps
         self._stepped_enough: float | None = None  # when the steps of the goal were first complete
@@ -86,46 +69,46 @@ class TryWatch:
         self._effective: dict[tuple[int, str], int | None] = {}  # the limits of the devices, as TensorFlow reports them
         self._peak: int | None = None
         self._pool: int | None = None
-        self._failure: OutOfMemory | None = None
-        self._end: RunEnd | None = None
+        self._failure: events.OutOfMemory | None = None
+        self._end: events.RunEnd | None = None
         self._ended_at: float | None = None
-        self.hook_absence: HookAbsence | None = None
+        self.hook_absence: events.HookAbsence | None = None
         """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
-        self.held: StillHeld | None = None
+        self.held: events.StillHeld | None = None
         """The memory that did not become free after the try; ``None`` if all did."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Process the stream's next event."""
         match event:
-            case Run():
+            case events.Run():
                 self._started = event.t
-            case RunEnd():
+            case events.RunEnd():
                 self._end = event
                 self._ended_at = self._ended_at or event.t
-            case Stopping(phase=StoppingPhase.TERM | StoppingPhase.KILL):
+            case events.Stopping(phase=events.StoppingPhase.TERM | events.StoppingPhase.KILL):
                 self._ended_at = self._ended_at or event.t
-            case Stopping(phase=StoppingPhase.HELD):
+            case events.Stopping(phase=events.StoppingPhase.HELD):
                 self.held = event.held
-            case Hook():
+            case events.Hook():
                 self._pids.add(event.pid)
-            case Process(hook_absence=HookAbsence() as absence):
+            case events.Process(hook_absence=events.HookAbsence() as absence):
                 self.hook_absence = absence
-            case OutOfMemory() if self._failure is None and event.pid in self._pids:
+            case events.OutOfMemory() if self._failure is None and event.pid in self._pids:
                 self._failure = event
-            case Functions() if event.pid in self._pids:
+            case events.Functions() if event.pid in self._pids:
                 for function in event.functions:
                     key = event.pid, function.name, function.file, function.line
                     self._called[key] = function.calls * (function.steps or 1)
                 self._counts.add(event.t, (event.t, self._steps))
                 if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
                     self._stepped_enough = event.t
-            case MemoryMap(moment=MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
+            case events.MemoryMap(moment=events.MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
                 self._unmet = event.t
-            case Replayed() if self._is_limited(event.pid, event.device):
+            case events.Replayed() if self._is_limited(event.pid, event.device):
                 self._replayed[event.pid, event.device] = event
-            case Effective() if self._is_limited(event.pid, event.device):
+            case events.Effective() if self._is_limited(event.pid, event.device):
                 self._effective[event.pid, event.device] = event.limit
-            case Allocator() if self._is_limited(event.pid, event.device):
+            case events.Allocator() if self._is_limited(event.pid, event.device):
                 self._read(event)
             case _:
                 pass
@@ -179,7 +162,7 @@ class TryWatch:
             at_least=predicted.at_least if predicted else None,
         )
 
-    def _speaking(self) -> Replayed | None:
+    def _speaking(self) -> events.Replayed | None:
         """Return the replay if it is meaningful, else ``None``.
 
         It is if the run used only one pool, which needed no more memory after the part that was replayed.
@@ -193,7 +176,7 @@ class TryWatch:
             return None
         return replayed
 
-    def _read(self, event: Allocator) -> None:
+    def _read(self, event: events.Allocator) -> None:
         if event.in_use is None:
             return
         if self._began is None:

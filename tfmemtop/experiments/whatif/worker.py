@@ -13,24 +13,14 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.events import (
-    Outcome,
-    Replayed,
-    SettingReplayed,
-    SmallestLimits,
-    Trace,
-    Unbuilt,
-    Unreplayed,
-    decode_event,
-    encode,
-)
+from tfmemtop import events
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.experiments.whatif.replayer import Ends, NotReplayed, Question, Replayer
 from tfmemtop.experiments.whatif.settings import Asked, at_least, first, further, growths
 from tfmemtop.probe.build import REPLAY, build
 
 
-def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -> Replayed:
+def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -> events.Replayed:
     """Replay *course* with *program*. Return the result as an event at *t* seconds of the session."""
     began = time.monotonic()
     try:
@@ -39,17 +29,17 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
         ) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
-            pool = free.in_order.peak_pool if isinstance(free, SettingReplayed) else None
+            pool = free.in_order.peak_pool if isinstance(free, events.SettingReplayed) else None
             mine, *others = replayer.ask([present, *further(course.device, present, ends, pool)])
     except NotReplayed as error:
-        unreplayed = Unreplayed(error.why)
+        unreplayed = events.Unreplayed(error.why)
         return replace(_unanswered(course, t), unreplayed=unreplayed, detail=error.detail, count=error.count)
     return replace(
         _unanswered(course, t),
-        present=_named(course, mine) if isinstance(mine, SettingReplayed) else None,
-        rows=[_named(course, row) for row in (*others, free) if isinstance(row, SettingReplayed)],
+        present=_named(course, mine) if isinstance(mine, events.SettingReplayed) else None,
+        rows=[_named(course, row) for row in (*others, free) if isinstance(row, events.SettingReplayed)],
         smallest=[
-            SmallestLimits(growth, present.collects, found.surely, at_least(found), found.alike)
+            events.SmallestLimits(growth, present.collects, found.surely, at_least(found), found.alike)
             for growth, found in zip(growths(course.device), ends, strict=True)
             if found is not None
         ],
@@ -57,9 +47,9 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
     )
 
 
-def _unanswered(course: Course, t: float) -> Replayed:
+def _unanswered(course: Course, t: float) -> events.Replayed:
     """Return the event about *course*, without any answer."""
-    return Replayed(
+    return events.Replayed(
         t=t,
         pid=course.pid,
         device=course.device,
@@ -75,17 +65,17 @@ def _unanswered(course: Course, t: float) -> Replayed:
     )
 
 
-def _named(course: Course, row: SettingReplayed) -> SettingReplayed:
+def _named(course: Course, row: events.SettingReplayed) -> events.SettingReplayed:
     """Return *row* with the names of the operations whose allocations failed."""
 
-    def named(outcome: Outcome) -> Outcome:
+    def named(outcome: events.Outcome) -> events.Outcome:
         failed = outcome.failed
         return outcome if failed is None else replace(outcome, operation=course.operation_of(failed))
 
     return replace(row, in_order=named(row.in_order), waiting=row.waiting and named(row.waiting))
 
 
-def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
+def answer(asked: Asked, parts: Sequence[events.Trace]) -> events.Replayed:
     """Return the table for the trace in *parts*; an event without rows if the trace cannot be replayed.
 
     Raises:
@@ -94,8 +84,8 @@ def answer(asked: Asked, parts: Sequence[Trace]) -> Replayed:
     course = course_of(parts)
     built = build(Path(asked.tensorflow), REPLAY)
     if built.state != "built":
-        unbuilt = msgspec.convert(built.unbuilt, Unbuilt)
-        return replace(_unanswered(course, asked.t), unreplayed=Unreplayed.UNBUILT, unbuilt=unbuilt)
+        unbuilt = msgspec.convert(built.unbuilt, events.Unbuilt)
+        return replace(_unanswered(course, asked.t), unreplayed=events.Unreplayed.UNBUILT, unbuilt=unbuilt)
     return replayed(course, Path(built.path), asked.present, asked.t)
 
 
@@ -108,12 +98,12 @@ def main(_: list[str]) -> int:
     first, *lines = sys.stdin.buffer.read().splitlines()
     try:
         asked = msgspec.json.decode(first, type=Asked)
-        parts = [event for event in map(decode_event, lines) if isinstance(event, Trace)]
+        parts = [event for event in map(events.decode_event, lines) if isinstance(event, events.Trace)]
         found = answer(asked, parts)
     except (ValueError, msgspec.MsgspecError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.buffer.write(encode(found) + b"\n")
+    sys.stdout.buffer.write(events.encode(found) + b"\n")
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tfmemtop import events
 from tfmemtop.agent.layouts import Layout, Reading
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
@@ -15,20 +16,6 @@ from tfmemtop.engine.sources.processes import find, read_command, read_environme
 from tfmemtop.engine.sources.source import Source
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
-from tfmemtop.events import (
-    Chunks,
-    Device,
-    DeviceReading,
-    Effective,
-    Event,
-    MemoryMap,
-    OutsideState,
-    PoolGrowth,
-    Probe,
-    ProbeState,
-    Run,
-    RunEnd,
-)
 from tfmemtop.events.damage import Damaged, damage_of
 from tfmemtop.events.machine import is_gpu
 from tfmemtop.settings import Settings
@@ -52,7 +39,7 @@ class FromOutside(Source):
         self,
         stream: Stream,
         folder: Path,
-        take_copy: Callable[[Chunks], None],
+        take_copy: Callable[[events.Chunks], None],
         interval_s: float,
     ) -> None:
         """*interval_s* is the time between two readings."""
@@ -67,10 +54,10 @@ class FromOutside(Source):
         self._ended = False
         self._told: About | None = None
         self._last: dict[str, Reading] = {}
-        self._effective: dict[str, Effective] = {}
+        self._effective: dict[str, events.Effective] = {}
         self._wanted: list[tuple[str | None, int | None, float]] = []
         self._map_at: dict[str, float] = {}
-        self._cards: dict[int, Device] = {}
+        self._cards: dict[int, events.Device] = {}
         self._held: list[int] = []
         self._environment: dict[str, str] = {}
 
@@ -99,7 +86,7 @@ class FromOutside(Source):
             self._environment = {}
         argv = read_command(pid) or [f"[{process.name}]"]
         self._stream.publish(
-            Run(
+            events.Run(
                 t=self._stream.now(),
                 run=self._run,
                 pid=pid,
@@ -135,17 +122,17 @@ class FromOutside(Source):
             self._task.cancel()
         if self._look is not None:
             if not self._ended and self._told is not None:
-                self._tell(self._look, self._told._replace(state=OutsideState.LEFT, detail=""))
+                self._tell(self._look, self._told._replace(state=events.OutsideState.LEFT, detail=""))
             # The thread closes it after its present call.
             self._thread.submit(self._look.close)
         self._look = self._task = None
         self._wanted = []
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: events.Event) -> None:
         """Handle an event of the stream."""
-        if isinstance(event, Device):
+        if isinstance(event, events.Device):
             self._cards[event.index] = event
-        elif isinstance(event, DeviceReading) and self._look is not None:
+        elif isinstance(event, events.DeviceReading) and self._look is not None:
             here = any(process.pid == self._look.pid for process in event.processes)
             if here != (event.index in self._held):
                 self._held = sorted({*self._held} ^ {event.index})
@@ -158,7 +145,9 @@ class FromOutside(Source):
                 # An unforeseen error costs a second of readings, but not the session. The same error is published once.
                 complain()
                 damage, detail = damage_of(error)
-                about = (self._told or look.about)._replace(state=OutsideState.NOT_FOUND, detail=detail, damage=damage)
+                about = (self._told or look.about)._replace(
+                    state=events.OutsideState.NOT_FOUND, detail=detail, damage=damage
+                )
                 self._tell(look, about)
                 await asyncio.sleep(REFRESH_S)
 
@@ -192,16 +181,18 @@ class FromOutside(Source):
             # Pools are read in place, as a hook does without a compiler. So maps can be requested.
             self._effective.clear()
             self._last.clear()
-            self._stream.publish(Probe(t=now, pid=look.pid, state=ProbeState.DIRECT))
-        if about.state is OutsideState.GONE:
+            self._stream.publish(events.Probe(t=now, pid=look.pid, state=events.ProbeState.DIRECT))
+        if about.state is events.OutsideState.GONE:
             self._ended = True
-            self._stream.publish(RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
+            self._stream.publish(events.RunEnd(t=self._stream.now(), run=self._run, exit_code=None, signal=None))
 
     def _publish(self, look: Look, device: str, name: str, figures: Reading) -> None:
         now, before = self._stream.now(), self._last.get(device)
         self._settle(look, device)
         if before is not None and before.pool is not None and figures.pool is not None and before.pool != figures.pool:
-            growth = PoolGrowth(t=now, pid=look.pid, device=device, at=now, before=before.pool, after=figures.pool)
+            growth = events.PoolGrowth(
+                t=now, pid=look.pid, device=device, at=now, before=before.pool, after=figures.pool
+            )
             self._stream.publish(growth)
         high = figures.peak if before is not None and figures.peak > before.peak else None
         self._last[device] = figures
@@ -220,7 +211,7 @@ class FromOutside(Source):
             number = int(device.partition(":")[2])
             uuid = uuids[number] if number < len(uuids) else None
         growth = known.growth if known is not None and known.growth is not None else look.grows(device)
-        now = Effective(
+        now = events.Effective(
             t=self._stream.now(),
             pid=look.pid,
             device=device,
@@ -246,7 +237,7 @@ class FromOutside(Source):
             except (Damaged, OSError) as error:
                 now, (damage, detail) = self._stream.now(), damage_of(error)
                 self._stream.publish(
-                    MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail, of_copy=True)
+                    events.MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail, of_copy=True)
                 )
                 self._map_at[device] = loop.time() + _MOST_S
                 continue
@@ -267,13 +258,13 @@ class FromOutside(Source):
 
 def chunks_of(
     pid: int, layout: Layout, device: str, copy: Copy, wishes: list[tuple[int | None, float]], cost_us: int
-) -> Chunks:
+) -> events.Chunks:
     """Return the message that describes the *copy* of a pool, so that maps can be made from it.
 
     *wishes* are the regions by address, ``None`` for the whole pool, and the seconds until the next map. *cost_us* is
     the time that the copy took, in µs.
     """
-    return Chunks(
+    return events.Chunks(
         pid=pid,
         device=device,
         pool=copy.figures.pool or 0,
