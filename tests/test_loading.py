@@ -28,7 +28,7 @@ def test_the_hooks_folder_offers_no_other_name() -> None:
             "import tfmemtop.engine.main, tfmemtop.cli.record",
             ("textual", "rich", "tensorflow", "tfmemtop.engine.metrics"),
         ),
-        ("import tfmemtop.engine.exporter", ("tfmemtop.findings", "tfmemtop.state", "prometheus_client")),
+        ("import tfmemtop.engine.metrics", ("tfmemtop.findings", "tfmemtop.state", "prometheus_client")),
         ("import tfmemtop.engine.process.keeper", ("msgspec", "asyncio", "subprocess")),
         (
             "import tfmemtop.ui.main",

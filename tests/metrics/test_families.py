@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from tests.metrics.scraping import RECORDINGS, events_until, get, parsed, scrape, served, value, watched
 from tests.streams import GIB, MIB, allocator, device, device_reading, effective, fold, hook, process, run, session
 from tfmemtop import help
-from tfmemtop.engine.exporter import UNUSED
+from tfmemtop.engine.metrics import UNUSED
 from tfmemtop.engine.metrics.families import HELP, PREFIX, families, finding_key
 from tfmemtop.events import Allocator
 from tfmemtop.events.machine import Workload

@@ -22,7 +22,7 @@ from tests.metrics.scraping import address_in, events_until, get, scrape, served
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
 from tests.streams import run, session
-from tfmemtop.engine.exporter import open_exporter
+from tfmemtop.engine.metrics import open_exporter
 from tfmemtop.engine.metrics.page import THREADS
 from tfmemtop.engine.process.launch import Export
 from tfmemtop.engine.stream import Stream

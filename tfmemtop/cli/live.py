@@ -49,7 +49,7 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.uncollected import uncollected
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.process.group_signal import GroupListener
+    from tfmemtop.cli.signals import GroupListener
     from tfmemtop.engine.stream.folders import SessionInfo
 
 
@@ -148,7 +148,7 @@ def show(
     """
     step = None
     if starts and is_task():
-        from tfmemtop.cli.task import listen_to_step  # imported only if needed, because it takes a while to load
+        from tfmemtop.cli.signals import listen_to_step  # imported only if needed, because it takes a while to load
 
         step = listen_to_step()  # before there are threads
     launched: Launched | None = None
@@ -204,7 +204,7 @@ def _screen(launched: Launched, options: UiOptions, step: "GroupListener | None"
 
     if step is None:
         return run_live(Path(launched.socket), options)
-    from tfmemtop.cli.task import signals_passed_on
+    from tfmemtop.cli.signals import signals_passed_on
 
     with signals_passed_on(launched.socket, step):
         return run_live(Path(launched.socket), options)
@@ -212,7 +212,7 @@ def _screen(launched: Launched, options: UiOptions, step: "GroupListener | None"
 
 def _stay(launched: Launched, screens: int, step: "GroupListener") -> int:
     """Wait for the script and return its exit code. *screens* is the exit code of the screen, which has ended."""
-    from tfmemtop.cli.task import wait_for_script
+    from tfmemtop.cli.signals import wait_for_script
 
     say(waits_for_script(launched.id))
     try:

@@ -27,8 +27,8 @@ from tfmemtop.cli.launch import NO_ROOM, file_for, has_room, make_launch, run_al
 from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import Trailing, option
 from tfmemtop.cli.sessions import report_events
+from tfmemtop.cli.signals import GroupListener
 from tfmemtop.engine.engine import Engine, session_info
-from tfmemtop.engine.process.group_signal import GroupListener
 from tfmemtop.engine.process.launch import Launch, StartError
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.folders import SessionFolder, open_session

@@ -41,7 +41,7 @@ from tfmemtop.limits import Machine, needs_gpus
 from tfmemtop.settings import Settings
 
 if TYPE_CHECKING:
-    from tfmemtop.engine.exporter import Exporter
+    from tfmemtop.engine.metrics import Exporter
     from tfmemtop.engine.sources.outside.following import FromOutside
 
 _NO_PROCESS = -1
@@ -273,7 +273,7 @@ def _open_stream(launch: Launch, folder: SessionFolder, output_path: str | None)
     stream.publish(session)
     if launch.export is None:
         return stream, None
-    from tfmemtop.engine.exporter import open_exporter  # here, since most sessions do not need it
+    from tfmemtop.engine.metrics import open_exporter  # here, since most sessions do not need it
 
     return stream, open_exporter(stream, launch.export, session)
 
