@@ -277,7 +277,8 @@ def variables_kept(scene: Scene) -> Cause | None:
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None
-        where = f", {held.items} in {holder_name(held.holder)}" if held else scene.running
+        running = "" if _in_sessions(scene) else scene.running  # a session keeps them, whatever runs
+        where = f", {held.items} in {holder_name(held.holder)}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, bool(of_layer), alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
@@ -373,7 +374,8 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
     keeps = f"{capital(holder)} keeps "
     if captured:
         keeps += f"{counted(one.items, 'function')}, which captured " if one.items else "a function, which captured "
-    tensors, whole = f"{keeps}{counted(one.count, 'tensor')}", f": {scene.sized(one.bytes)}."
+    call = scene.running if PASSED.fullmatch(path) else ""
+    tensors, whole = f"{keeps}{counted(one.count, 'tensor')}", f"{call}: {scene.sized(one.bytes)}."
     if one.shape is None:
         shapes = _shapes(one, scene)
         alike = "gradients" if gradients else "variables" if shapes and shapes <= scene.stock.shapes else ""
