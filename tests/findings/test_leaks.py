@@ -218,6 +218,17 @@ def test_a_list_of_arrays_that_makes_up_most_of_the_rise_is_named() -> None:
     assert WindowWishes().due([*begin(), effective(True), *host(*growing(180))]) == [100], "a look finds it"
 
 
+def test_host_memory_that_rose_explains_an_end_as_by_the_kernel_or_a_person() -> None:
+    def key(ended_by: int | None, code: int | None = None, step: int = 8 * MIB) -> str | None:
+        end = events.RunEnd(t=190.0, run=1, exit_code=code, signal=ended_by)
+        rest = [reading(3.0, MIB, pool=GIB), *host(*growing(180, step=step)), end]
+        cause = verdict(review([*begin(), effective(True), *rest]))
+        return cause.key if cause else None
+
+    assert key(signal.SIGKILL) == key(signal.SIGINT) == Key.HOST_GROWTH
+    assert key(signal.SIGKILL, step=0) == key(None, code=1) == Key.NOT_MEMORY
+
+
 def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
     rest = [*begin(), effective(True)]
     assert HostGrowth not in found(rest, host(*growing(100)))  # so early, caches are still being filled

@@ -4,6 +4,7 @@ The order is: a failed allocation; another end; memory that rises; what else was
 """
 
 import re
+import signal
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from tfmemtop.findings.rules import follow_rule, rules
 from tfmemtop.findings.rules.ending import ended
 from tfmemtop.findings.rules.framework_memory import FrameworkFailed
 from tfmemtop.findings.rules.frameworks import OtherPools
+from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import TightLimit
@@ -89,7 +91,10 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
             # The error may be of what waited for the full pool, such as a request to a server.
             return replace(kept.cause, text=f"The pool was full as the script failed. {kept.cause.text}"), kept
-        if run.failed or not rising(state):  # people also end a run since its memory rises
+        of_host = any(isinstance(one, HostGrowth) and one.severity < Severity.INFO for one in found)
+        killed = run.ending is not None and run.ending.signal == signal.SIGKILL  # as by the kernel, for lack of memory
+        # People also end a run since its memory rises.
+        if (run.failed and not (killed and of_host)) or not (of_host or rising(state)):
             return _not_memory(state, run), None
     for cause in rising(state).values():
         told = next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
@@ -135,11 +140,12 @@ def _not_memory(state: State, run: RunState) -> Cause:
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):
         return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")
+    whose = "TensorFlow's memory" if run.ending and run.ending.signal == signal.SIGKILL else "Memory"
     if last := _last_line(state):
-        return Cause(Key.NOT_MEMORY, f"Memory was not the cause. The run {how}; its last line is: {last}")
+        return Cause(Key.NOT_MEMORY, f"{whose} was not the cause. The run {how}; its last line is: {last}")
     return Cause(
         Key.NOT_MEMORY,
-        f"Memory was not the cause: the run {how}. At most {format_bytes(run.peak_in_use)} were in use.",
+        f"{whose} was not the cause: the run {how}. At most {format_bytes(run.peak_in_use)} were in use.",
     )
 
 
