@@ -187,6 +187,10 @@ def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
     finding = told(gpu(2 * GIB), moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB), error())
     assert (finding.cause.key, finding.cause.bytes) == (Key.FRAGMENTATION, 100 * MIB)
     assert "63.0 MiB" in finding.cause.text and Action.USE_CUDA_ALLOCATOR in actions(finding)
+    code = "grads = tape.gradient(loss, model.trainable_variables)"
+    line = events.Waiting(t=29.0, pid=100, operation=None, file="/a/train.py", line=9, code=code)
+    in_a_loop = told(gpu(2 * GIB), line, moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB), error())
+    assert actions(in_a_loop) == [Action.USE_CUDA_ALLOCATOR, Action.TAPE_EACH_STEP]
     # Here the pieces together were too small.
     too_small = moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB)
     assert cause(gpu(2 * GIB), too_small, error()).key is Key.LIMIT_TOO_SMALL

@@ -13,7 +13,7 @@ from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
-from tfmemtop.findings.room import fragmented, limit_text, no_room
+from tfmemtop.findings.room import between, fragmented, limit_text, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
@@ -82,7 +82,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
-        return _between(cut, stock, a)
+        return between(cut, stock, _code(hooked, t))
     if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
         seen = f"The script's objects were last searched {spoken(t - stock.look.t)} earlier."
         return replace(kept, evidence=(*kept.evidence, seen))
@@ -94,7 +94,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if _fills_queue(stock):
         queue = "Most of what is in use has the shape of the elements of a tf.queue."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
-    return _beyond_all(_between(full, stock, a), hooked, trend, a, began - _LONG_AGO_S)
+    return _beyond_all(between(full, stock, _code(hooked, t)), hooked, trend, a, began - _LONG_AGO_S)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -102,18 +102,6 @@ def _phase(state: State, pid: int, t: float) -> str:
     told = state.run.phases.values() if state.run else ()
     at = [one for one in told if one.pid == pid and one.began <= t and (one.ended is None or one.ended >= t)]
     return max(at, key=lambda one: one.began).name if at else ""
-
-
-def _between(cause: Cause, stock: Inventory, a: Anatomy) -> Cause:
-    """Return *cause* with who keeps most of what lies between the free pieces of a fragmented pool."""
-    most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
-    if cause.key is not Key.FRAGMENTATION or most is None:
-        return cause
-    tensors, holder = counted(most.count, "tensor"), holder_name(most.holder)
-    between = f"Between the free chunks lies what {holder} keeps: {tensors}, {format_bytes(most.bytes)}."
-    free = f"{format_bytes(a.cached)} free, in chunks up to {format_bytes(a.largest_free)}"
-    text = f"The pool is fragmented by {tensors} of {holder}: {free}."
-    return replace(cause, text=text, evidence=(between, *cause.evidence))
 
 
 def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, until: float) -> Cause:

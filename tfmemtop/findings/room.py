@@ -5,12 +5,14 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.names import capital
+from tfmemtop.findings.names import capital, holder_name
 from tfmemtop.findings.remedy import Action, raise_limit
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.lookup import LimitBy
-from tfmemtop.units import format_bytes
+from tfmemtop.units import counted, format_bytes
 
 BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
 """The memory that CUDA's context and libraries take in a process, as text."""
@@ -102,6 +104,26 @@ def fragmented(a: Anatomy) -> Cause | None:
         f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
         "an old one was.",
     )
+
+
+def between(cause: Cause, stock: Inventory, code: str) -> Cause:
+    """Return *cause* with what lies between the free pieces of a fragmented pool, as *code* ran.
+
+    That is what one holder keeps, if that is most of it, or what a tape needs until it has computed its gradients.
+    """
+    most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
+    if cause.key is not Key.FRAGMENTATION:
+        return cause
+    if most is None and ".gradient(" in code:
+        evidence = "Gradients were being computed, for which a tape keeps the results of all operations."
+        remedies = cause.remedies[0], Action.TAPE_EACH_STEP
+        return replace(cause, remedies=remedies, evidence=(evidence, *cause.evidence))
+    if most is None:
+        return cause
+    tensors, holder = counted(most.count, "tensor"), holder_name(most.holder)
+    lies = f"Between the free chunks lies what {holder} keeps: {tensors}, {format_bytes(most.bytes)}."
+    text = cause.text.replace("fragmented:", f"fragmented by {tensors} of {holder}:").replace("were free", "free")
+    return replace(cause, text=text, evidence=(lies, *cause.evidence))
 
 
 def held_back(a: Anatomy) -> Cause | None:
