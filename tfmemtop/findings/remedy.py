@@ -109,7 +109,7 @@ class Action:
     )
     DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(
-        "build the graph once, and feed values by a placeholder: after graph.finalize() any addition is an error"
+        "build the graph once: feed values by a placeholder; after graph.finalize() any addition is an error"
     )
     PASS_ARRAYS = Remedy("pass its arrays as arguments (as tensors, and no Python value that changes)")
     DEFINE_ONCE = Remedy("define the function once: pass the array as an argument or a tf.Variable")
