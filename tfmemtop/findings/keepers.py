@@ -277,7 +277,8 @@ def variables_kept(scene: Scene) -> Cause | None:
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None
-        running = "" if _in_sessions(scene) else scene.running  # a session keeps them, whatever runs
+        made = scene.hooked.waiting
+        running = scene.running if made and " for " in made.code else ""  # a comprehension's list has no name
         where = f", {held.items} in {holder_name(held.holder)}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, bool(of_layer), alike.same)
