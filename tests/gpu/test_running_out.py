@@ -109,11 +109,12 @@ images = tf.random.normal([16, 64, 256, 256])
 filters = tf.random.normal([5, 5, 64, 64])
 until = time.monotonic() + 3
 while time.monotonic() < until:
+    out = None
     out = tf.nn.conv2d(images, filters, 1, "SAME", data_format="NCHW")
 print(float(tf.reduce_sum(out)) * 0)
 """
     line = "there could be performance gains if more memory were available"
-    for limit in ("900M", "840M", "790M"):  # which algorithms are tried depends on the card
+    for limit in ("700M", "620M", "560M"):  # which algorithms are tried depends on the card
         exit_code, stderr, stream, seen = run(tmp_path, f"scratch-{limit}", ["--memory-limit", limit], code)
         assert exit_code == 0, stderr[-2000:]
         if line in stderr:

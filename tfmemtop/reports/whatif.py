@@ -128,8 +128,8 @@ LEFT = ("growth", "fits")
 NO_TIME = "Which setting is faster is not predicted: relaunch with it, and its steps per second are shown here."
 
 TRIED = (
-    "The third has room for the kernels that were tried and not taken; without room, TensorFlow leaves these out, and "
-    "XLA may wait 10 s for each while it compiles."
+    "The third has room for the algorithms that convolutions tried and did not take; without room, TensorFlow leaves "
+    "these out."
 )
 """The sentence about limits that are larger than the same algorithms need."""
 

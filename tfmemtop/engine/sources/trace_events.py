@@ -40,8 +40,6 @@ class Scratch:
                 by_thread[life.thread].append(life)
         for lives in by_thread.values():
             self._needed.update(id(life) for trials in _apart(lives) for life in self._inputs(trials))
-        buffers = (life for life in course.lives if not life.alike.operation and id(life) not in self._needed)
-        self._largest_buffer = max((life.alike.requested for life in buffers if not self.has(life)), default=0)
 
     def has(self, life: Life) -> bool:
         """Return whether TensorFlow can do without the allocation *life*."""
@@ -56,15 +54,14 @@ class Scratch:
         return alike.operation in self._taken and (alike.region == _NO_REGION or _is_temporary(life))
 
     def is_untaken(self, life: Life) -> bool:
-        """Return whether *life*, which is scratch memory, was to try a kernel that was not taken.
+        """Return whether *life*, which is scratch memory, was to try an algorithm that a convolution did not take.
 
-        What a taken kernel needs is requested again where it is used: by a convolution as scratch memory of that size,
-        by XLA as a part of a buffer.
+        A convolution requests what its algorithm takes again, as scratch memory of that size. What XLA tries counts as
+        taken: without room for it, two of four programs on an H100 failed later.
         """
         alike = life.alike
-        if not alike.operation:
-            return alike.requested > self._largest_buffer
-        return not _is_temporary(life) and alike.requested >= self._taken[alike.operation] + _REDZONES + _ROUNDED
+        tried = bool(alike.operation) and not _is_temporary(life)
+        return tried and alike.requested >= self._taken[alike.operation] + _REDZONES + _ROUNDED
 
     def _note(self, life: Life) -> None:
         """Note what the operation of *life* takes, if it is a convolution."""
