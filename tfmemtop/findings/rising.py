@@ -58,23 +58,21 @@ class Rise(msgspec.Struct, frozen=True):
         return min(self.last - self.first, int(self.rate * self.span_s))
 
 
-def rise_until(
-    histories: Iterable[Iterable[UseWindow]], end: float = float("inf"), least: int = LEAST_WINDOWS
-) -> Rise | None:
+def rise_until(histories: Iterable[Iterable[UseWindow]], end: float = float("inf")) -> Rise | None:
     """Return the steady rise that went on to the *end*, in seconds: over the whole time, or else over a later part.
 
-    ``None`` if there is none. One of the *histories* must show the rise in at least *least* windows.
+    ``None`` if there is none. One of the *histories* must show the rise in at least :data:`LEAST_WINDOWS`.
     """
     for windows in histories:
         before = [window for window in windows if window.start < end]
         for share in BEGINS:
-            if found := _rise(before[int(len(before) * share) :], least):
+            if found := _rise(before[int(len(before) * share) :]):
                 return found
     return None
 
 
-def _rise(windows: Sequence[UseWindow], least: int) -> Rise | None:
-    if len(windows) < least:
+def _rise(windows: Sequence[UseWindow]) -> Rise | None:
+    if len(windows) < LEAST_WINDOWS:
         return None
     kept = retained(window.low for window in windows)
     if not rises(kept):

@@ -89,9 +89,9 @@ def used_cards(state: State) -> set[int]:
     return {card.info.index for card in cards if card}
 
 
-def ever_had(state: State, kind: DeviceKind = DeviceKind.GPU) -> bool:
-    """Return whether any process of the run had a logical device of *kind* at any time."""
-    return kind in _all(state)
+def ever_had_gpu(state: State) -> bool:
+    """Return whether any process of the run had a logical device of a GPU at any time."""
+    return DeviceKind.GPU in _all(state)
 
 
 @once_per_revision

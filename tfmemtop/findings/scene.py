@@ -41,10 +41,10 @@ class Scene(msgspec.Struct, frozen=True):
     need: Need
     hooked: Hooked
 
-    def matters(self, size: int, *, least: float = _MUCH) -> bool:
+    def matters(self, size: int) -> bool:
         """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
         in_use = self.stock.in_use
-        if size < max(_LEAST, least * in_use) or size > in_use * 1.02:
+        if size < max(_LEAST, _MUCH * in_use) or size > in_use * 1.02:
             return False
         if not self.need.failed:
             return self.need.rose >= size / 4

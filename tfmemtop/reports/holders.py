@@ -44,11 +44,11 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     ]
 
 
-def top_rows(one: Chosen, count: int, indent: str) -> list[str]:
-    """Return the first *count* rows of the table by layer, without its headings."""
+def top_rows(one: Chosen, count: int) -> list[str]:
+    """Return the first *count* rows of the table by layer, without its headings, indented."""
     found = standing(one.window, one.hooked, By.LAYER)
     rows = [_cells(row, By.LAYER, found.total) for row in found.holders[:count]]
-    return [indent + line for line in aligned(rows, {0, 1})]
+    return [f"  {line}" for line in aligned(rows, {0, 1})]
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
 def _who_holds(one: Chosen) -> list[str]:
     """Return what holds most at the peak of a step: a paragraph, and the largest rows."""
     found = standing(one.window, one.hooked, By.LAYER)
-    return [WHO_HOLDS, *_paragraphs([in_short(one, found)]), *top_rows(one, ROWS, "  ")]
+    return [WHO_HOLDS, *_paragraphs([in_short(one, found)]), *top_rows(one, ROWS)]
 
 
 def _paragraphs(texts: Iterable[str]) -> list[str]:

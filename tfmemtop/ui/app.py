@@ -27,11 +27,10 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.ui import ScreenOutcome, UiOptions
-from tfmemtop.ui.driver import TerminalDriver
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.process_actions import ProcessActions
-from tfmemtop.ui.screen_app import FramePacer
+from tfmemtop.ui.screen_app import FramePacer, TerminalDriver
 from tfmemtop.ui.screens import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import Choices, MainScreen
 from tfmemtop.units import format_bytes, format_duration

@@ -10,7 +10,7 @@ from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.rules import rule
-from tfmemtop.findings.run_devices import ever_had, hooked_of_run, output, printed, run_devices, variable
+from tfmemtop.findings.run_devices import ever_had_gpu, hooked_of_run, output, printed, run_devices, variable
 from tfmemtop.state import State
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.waiting import SETTLED_S
@@ -79,7 +79,7 @@ class NoGpuSeen(Finding, frozen=True):
 def no_gpu_seen(state: State) -> Iterator[NoGpuSeen]:
     """Find a process where TensorFlow has no GPU though the driver has one, and no setting or call requested that."""
     run = state.run
-    if run is None or not state.devices or run.settings.gpus == () or ever_had(state):
+    if run is None or not state.devices or run.settings.gpus == () or ever_had_gpu(state):
         return  # a worker may leave the GPU to other processes of its run
     processes = list(hooked_of_run(state))
     complaint = printed(state, NO_LIBRARIES, NO_CUDA)

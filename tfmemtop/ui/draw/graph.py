@@ -261,7 +261,7 @@ def _axis(
         return bisect_left(numbers, number) if not numbers or number >= numbers[0] else -1
 
     def places(t: float, tick: str, name: str) -> Places:
-        return label_places(cell(History.newest_column(column_s, t)), tick, name, left=True)
+        return label_places(cell(History.newest_column(column_s, t)), tick, name)
 
     runs = [places(mark.t, glyphs.tick, mark.name) for mark in began]
     folds = [(fold, pause_s) for fold, pause_s in window.folds(cells) if numbers and fold.start > numbers[0]]

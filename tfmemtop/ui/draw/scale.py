@@ -149,10 +149,9 @@ def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs
     return [*left, *_labelled(cells, glyphs.rule, labels)]
 
 
-def label_places(at: int, tick: str, name: str, *, left: bool = False) -> Places:
-    """Return the places of *name*: right of its *tick* in cell *at*; with *left*, also left of it; else the tick."""
-    before = (at - len(name) - 1, f" {name}{tick}")
-    return ((at, f"{tick}{name} "), *([before] if left else []), (at, tick))
+def label_places(at: int, tick: str, name: str) -> Places:
+    """Return the places of *name*: right of its *tick* in cell *at*, left of it, or the tick alone."""
+    return ((at, f"{tick}{name} "), (at - len(name) - 1, f" {name}{tick}"), (at, tick))
 
 
 def gutters(figures: dict[int, str], rows: int, glyphs: Glyphs) -> list[Line]:

@@ -195,7 +195,7 @@ def lifetime_heading(shown: Lifetimes, width: int, glyphs: Glyphs) -> Line:
     left = bars_from(width)
     cells = width - left
     whole = f" {duration(shown.whole_us)} "
-    peak = label_places(shown.cell(shown.peak_us, cells), glyphs.down, "peak", left=True)
+    peak = label_places(shown.cell(shown.peak_us, cells), glyphs.down, "peak")
     ends: Places = ((cells - len(whole) - 1, whole),)
     text = exactly("    BUFFER", left - _BYTES - 1) + f"{'BYTES':>{_BYTES}} "
     return [Segment(text, DIM), *axis(cells, [peak, ends], [], glyphs, bottom=None)]

@@ -19,8 +19,7 @@ from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
 from tfmemtop.ui.keys import Hints
 from tfmemtop.ui.panels.output_search import OutputSearch
-from tfmemtop.ui.panels.prompt import Prompt
-from tfmemtop.ui.panels.row_table import CursorPanel
+from tfmemtop.ui.panels.row_table import CursorPanel, Prompt
 from tfmemtop.ui.screens import Changed
 from tfmemtop.units import format_bytes
 

@@ -1,19 +1,78 @@
-"""What panels and tables with a cursor have in common: moving, drawing, sorting and filtering rows."""
+"""What panels and tables with a cursor have in common: moving, drawing, sorting and filtering rows, typing a text."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
+from textual.widget import Widget
 
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line, Panel, fit
 from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
+from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.keys import FILTERING, Hints
-from tfmemtop.ui.panels.prompt import Prompt
+from tfmemtop.ui.screens import Changed
+
+
+class Prompt:
+    """The typed ``text``. Keys go into it from ``begin`` until Enter, which keeps it, or Esc, which clears it."""
+
+    def __init__(self, panel: Widget, use: Callable[[str], None]) -> None:
+        """*use* is called with the text whenever it has changed."""
+        self.text = ""
+        self.typing = False
+        """Whether keys go into the text."""
+        self._panel = panel
+        self._use = use
+
+    def begin(self, text: str) -> None:
+        """Let the user type, after *text*."""
+        self.typing = True
+        self.set(text)
+        self._panel.post_message(Changed())
+
+    def keep(self) -> None:
+        """Receive no more keys; the text stays."""
+        self.typing = False
+        self._panel.post_message(Changed())
+
+    def set(self, text: str) -> None:
+        self.text = text
+        self._use(text)
+
+    def consumes(self, character: str | None) -> bool:
+        """Return whether a key with that *character* is text."""
+        return self.typing and character is not None and character.isprintable()
+
+    def press(self, event: events.Key) -> None:
+        """Handle the key, unless it is one that moves the cursor or scrolls."""
+        if event.key in ("enter", "escape"):
+            self.keep()
+            self.set(self.text if event.key == "enter" else "")
+        elif event.key in ("backspace", "ctrl+h"):
+            self.set(self.text[:-1])
+        elif event.key == "ctrl+u":
+            self.set("")
+        elif event.character and event.is_printable:
+            self.set(self.text + event.character)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def paste(self, text: str) -> None:
+        self.set(self.text + safe(text.strip()))
+
+    def shown(self, room: int, glyphs: Glyphs) -> str:
+        """Return the end of the text, which stays in view while the user types, and a cursor, in *room* cells."""
+        text = safe(self.text)
+        return cut_left(text, cell_len(text) + 1 - max(4, room)) + glyphs.limit
+
 
 _FAR = 100_000
 """Rows: more than any panel has, so that the first or the last is reached."""

@@ -356,12 +356,7 @@ def _axis(laid: Overlay, chosen: Scale, cells: int, glyphs: Glyphs) -> Line:
     span = span_text(laid.span_s)
     right = cells - len(span) - 2
     ends: list[Places] = [
-        label_places(
-            min(cells - 1, int(trace.ended_s / laid.span_s * cells)),
-            glyphs.tick,
-            f"run {trace.run} ended",
-            left=True,
-        )
+        label_places(min(cells - 1, int(trace.ended_s / laid.span_s * cells)), glyphs.tick, f"run {trace.run} ended")
         for trace in laid.traces
         if trace.ended_s is not None
     ]
