@@ -1,6 +1,6 @@
 """Parses the text that TensorFlow writes in exceptions and to the terminal. The only place that depends on its wording.
 
-The one exception is ``agent/exhausted.py`` with a few more phrases: the hook cannot import this file.
+The one exception is ``agent/failures.py`` with a few more phrases: the hook cannot import this file.
 """
 
 import re
