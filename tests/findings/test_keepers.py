@@ -221,6 +221,9 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     assert actions(kept(look(*searched), file=in_keras)) == [Action.SEPARATE_PROCESS]
     assert kept(look(*searched), need=replace(FULL, rose=299 * MIB)) is None, "made at once"
     assert kept(look(searched[0])) is None, "layers of one model"
+    little = kept(look(searched[0], variables=named(*["Variable"] * 9)), need=replace(FULL, steady=True))
+    assert little is not None and little.holder == "trials[*]", "no model is made little by little"
+    assert kept(look(searched[0]), need=replace(FULL, steady=True)) is None, "other memory may have risen"
     part_found = [group("trials[*]", 20, 50 * MIB, kind, items=14, shape=None) for kind in kinds]
     sizes = [*named(*(f"net_{model}/a/kernel" for model in range(8))), *wide("net_8/a_1/kernel")]
     found = kept(look(*part_found, variables=sizes), file=in_keras)

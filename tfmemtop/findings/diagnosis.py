@@ -74,7 +74,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     if large is not None and large.key in _OF_THE_REQUEST:
         return large
-    kept = keeper(Scene(stock, Need(asked, whole, True, *rise), hooked))
+    steady = trend is not None and rise_until([trend.whole.windows], began) is not None
+    kept = keeper(Scene(stock, Need(asked, whole, True, *rise, steady), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     if kept is None and (growing := larger_each_time(stock, hooked)) is not None:
@@ -370,7 +371,8 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
     if rose < _SHARE * near.high:
         return None
-    return keeper(Scene(inventory(hooked, device, near.high, t), Need(0, None, False, rose, each, unit), hooked))
+    need = Need(0, None, False, rose, each, unit, rise_until([trend.whole.windows]) is not None)
+    return keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
 
 
 def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:

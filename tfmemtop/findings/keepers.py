@@ -250,6 +250,7 @@ def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
     alike = scene.stock.copies
     whole = min(alike.bytes, scene.stock.in_use)  # a variable that is being made has no memory yet
+    others = scene.stock.in_use - sum(scene.stock.groups.get(one, 0) for one in (Group.VARIABLES, Group.OPTIMIZER))
     for one in scene.stock.kept:
         # The layers of one model may lie in a list, too. Models are copies, or are made one after another. Those of a
         # search differ in their shapes.
@@ -258,9 +259,11 @@ def variables_kept(scene: Scene) -> Cause | None:
         if models and one.items >= alike.number - 1 > 1 and not scene.matters(size):
             # All alike are theirs, though not all were found by this path. The last may not be in the list yet.
             size, about = whole * min(one.items, alike.number) // alike.number, "~"
-        one_by_one = one.items >= MANY and (one.shape is not None or models) and scene.need.rose >= size / 2
+        one_by_one = (one.shape is not None or models) and scene.need.rose >= size / 2
+        # Little by little, only variables can have risen.
+        one_by_one |= scene.need.steady and scene.need.rose - others >= size / (2 if scene.need.failed else 4)
         copies = alike.number * 2 >= one.items
-        if one.variables and one.items > 2 and (copies or one_by_one) and scene.matters(size):
+        if one.variables and one.items > 2 and (copies or (one_by_one and one.items >= MANY)) and scene.matters(size):
             each = one.count / one.items
             what = f"objects with {one.count} variables" if each > 1 else "variables"
             if one.optimizer:

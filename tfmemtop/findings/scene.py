@@ -23,7 +23,8 @@ class Need(msgspec.Struct, frozen=True):
 
     ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
     use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
-    came with each step, ``None`` where that is not known.
+    came with each step, ``None`` where that is not known. ``steady`` if it rose little by little, as no model does that
+    is made.
     """
 
     asked: int
@@ -32,6 +33,7 @@ class Need(msgspec.Struct, frozen=True):
     rose: int
     each: int | None = None
     unit: str = "step"
+    steady: bool = False
 
 
 class Scene(msgspec.Struct, frozen=True):
