@@ -76,6 +76,12 @@ def test_a_leak_is_told_though_somebody_ended_the_run() -> None:
     assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
 
 
+def test_a_store_that_has_filled_up_is_no_leak() -> None:
+    """It holds the last 500 observations, and was full after a third of the run."""
+    cause = cause_of("h100-filled")
+    assert cause.key is Key.NONE and suggested_limit(seen("h100-filled").state) is not None
+
+
 def test_a_leak_beside_a_model_is_found_though_no_global_holds_it() -> None:
     cause = cause_of("leak-beside-model")
     assert cause.key is Key.GROWTH and cause.keeps_growing and "KiB a step" in cause.text and not cause.holder

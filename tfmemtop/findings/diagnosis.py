@@ -27,11 +27,13 @@ from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, counted, format_bytes, spoken
 
 _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING)
-_WARM_UP = 4
-"""A quarter of the time. A model is made at the beginning, so memory rises there in any case."""
+_WARM_UP = 0.25
+"""A share of the time. A model is made at the beginning, so memory rises there in any case."""
 
-_HALF = 2
-"""Half of the time. In a run that has not failed, memory is kept only if it still rose then."""
+_HALF, _LATE, _STILL = 0.5, 0.75, 0.125
+"""Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
+the second by at least this share of that.
+"""
 
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
@@ -363,7 +365,10 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     rose, each, unit = _rise(hooked, trend, float("inf"), _HALF)
-    if rose < _RISES_AT_LEAST or not trend.whole.windows:
+    late, _, _ = _rise(hooked, trend, float("inf"), _LATE)
+    limit = hooked.allocators[device].limit if device in hooked.allocators else None
+    waits = limit is not None and trend.peak >= _FULLER * limit
+    if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not trend.whole.windows:
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
@@ -375,15 +380,13 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     return keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
 
 
-def _rise(hooked: Hooked, trend: Trend, until: float, part: int = _WARM_UP) -> tuple[int, int | None, str]:
+def _rise(hooked: Hooked, trend: Trend, until: float, warm_up: float = _WARM_UP) -> tuple[int, int | None, str]:
     """Return by how much memory in use rose for good, and how much of that came with each step or call.
 
-    The first *part* of the time, such as a quarter for 4, is left out.
-
-    The second is ``None`` where steps are not counted, or are few.
+    *warm_up*, a share of the time until then, is left out. The second is ``None`` where steps are not counted, or few.
     """
     windows = [window for window in trend.whole.windows if window.start < until] or trend.whole.windows
-    first = len(windows) // part
+    first = int(len(windows) * warm_up)
     lows = retained(window.low for window in windows)
     rose = max(0, lows[-1] - lows[first])
     steps, unit = hooked.steps.made(windows[first].start, windows[-1].start)
