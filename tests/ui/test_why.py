@@ -143,7 +143,8 @@ def test_a_remedy_longer_than_a_line_is_told_to_its_end() -> None:
     lines = remedy_lines((Action.USE_CUDA_ALLOCATOR, Action.KEEP_ARRAYS), 30, whole=True)
     told = rows(lines)
     assert told[:2] == ["[A] use cuda_malloc_async,", "    which joins free chunks"]
-    assert " ".join(told[2:]) == "keep fewer, or tensor.numpy(): bound the list, queue or cache that keeps them"
+    second = "keep fewer, or NumPy arrays (tensor.numpy()): bound the list, queue or cache that keeps them"
+    assert " ".join(told[2:]) == second
 
 
 def crashed() -> list[events.Event]:

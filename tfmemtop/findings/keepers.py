@@ -276,7 +276,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         model, _, of_layer = alike.name.partition("/")
         what = f"There are {alike.number} models like {quoted(model)}"
         if "/" not in of_layer:
-            what = f"Variables such as {quoted(alike.name)} are there {alike.number} times"
+            what = f"There are {alike.number} copies of variables such as {quoted(alike.name)}"
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None

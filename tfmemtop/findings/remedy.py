@@ -82,7 +82,7 @@ class Action:
     SHOW_PROCESS = Remedy("look at the process's details", ("Enter",), screen_only=True)
     FEED_FASTER = Remedy("use larger batches, or prefetch")
     KEEP_NUMBERS = Remedy("keep float(loss), not the tensor")
-    KEEP_ARRAYS = Remedy("keep fewer, or tensor.numpy(): bound the list, queue or cache that keeps them")
+    KEEP_ARRAYS = Remedy("keep fewer, or NumPy arrays (tensor.numpy()): bound the list, queue or cache that keeps them")
     REPEAT_DATASET = Remedy("use data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error) (or error.with_traceback(None)) in place of the exception")
     SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
