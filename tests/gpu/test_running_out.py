@@ -105,8 +105,8 @@ def test_a_failed_scratch_allocation_is_no_error(tmp_path: Path) -> None:
     """Convolutions try algorithms whose scratch does not fit. TensorFlow then uses another one and goes on."""
     code = """
 import time
-images = tf.random.normal([16, 64, 256, 256])
-filters = tf.random.normal([5, 5, 64, 64])
+images = tf.ones([16, 64, 256, 256])
+filters = tf.ones([5, 5, 64, 64])
 until = time.monotonic() + 3
 while time.monotonic() < until:
     out = None

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import capital, holder_name
-from tfmemtop.findings.remedy import Action, raise_limit
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.scene import MANY
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
@@ -221,7 +221,8 @@ def unexplained(a: Anatomy) -> Cause:
     """Say which figure is missing, or that the figures explain nothing."""
     figures = (("requested size", a.asked), ("size of the pool", a.pool), ("pool's limit", a.limit))
     missing = [f"the {name}" for name, value in figures if value is None]
-    remedy = raise_limit(a.limit, on_cpu=True) if a.on_cpu else Action.SET_LIMIT
+    bounded = a.on_cpu or a.limit_by is not LimitBy.TENSORFLOW
+    remedies: tuple[Remedy, ...] = (raise_limit(a.limit, on_cpu=a.on_cpu),) if bounded else ()
     evidence = ""
     if a.device is None:
         reason = "TensorFlow did not say which of the process's pools ran out"
@@ -229,15 +230,16 @@ def unexplained(a: Anatomy) -> Cause:
         reason = "CUDA's own pool does not show its chunks"
     elif missing:
         reason = f"tfmemtop does not know {' and '.join(missing)}"
+        remedies = remedies or ((Action.SHOW_LINES,) if a.asked is None else ())
     elif a.cached is not None and a.asked is not None and a.cached >= a.asked and a.largest_free is None:
         reason = "as much was free in the pool, and there is no map that shows whether it was fragmented"
-        remedy = remedy if a.on_cpu else Action.USE_CUDA_ALLOCATOR
+        remedies = remedies if a.on_cpu else (Action.USE_CUDA_ALLOCATOR,)
     else:
         reason, evidence = "by these figures it should have fitted", "The figures may be of another moment."
     return Cause(
         Key.UNKNOWN,
         f"The cause is unknown: {reason}.",
-        remedies=(remedy,),
+        remedies=remedies,
         evidence=(evidence,) if evidence else (),
         explanation="The probe, which reads the pool from inside, and TensorFlow's own lines in the output tell more.",
     )

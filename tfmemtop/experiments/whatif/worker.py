@@ -29,6 +29,8 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
         ) as replayer:
             free, *found = replayer.ask(first(course.device, present))
             ends = [answer if isinstance(answer, Ends) else None for answer in found]
+            if ends[0] is not None and ends[-1] is not None:  # one region can hold whatever several of its size can
+                ends[-1] = ends[-1]._replace(at_least=min(end.at_least for end in ends if end is not None))
             pool = free.in_order.peak_pool if isinstance(free, events.SettingReplayed) else None
             mine, *others = replayer.ask([present, *further(course.device, present, ends, pool)])
     except NotReplayed as error:
