@@ -271,6 +271,17 @@ def laid_out(root: Path, group: str, files: dict[str, str]) -> Path:
     return root
 
 
+def test_kubernetes_names_a_container_by_the_link_of_its_log_whose_name_may_be_cut(tmp_path: Path) -> None:
+    """The second name is a real one of kubelet 1.20, which makes names of at most 255 characters."""
+    container = "2927bfbeb666ff75725885cc1daa990551c770159983b741aaeb81b0c230ca67"
+    group = f"0::/kubepods/besteffort/pod97418380f332598260488fdea085fd46/{container}\n"
+    pod = "-".join(["hyperparameter-sweep-of-resnet50-mixed-precision"] * 3)[:120] + "-node1"
+    namespace, name = "computer-vision-research-team-europe", "tensorflow-distributed-training"
+    log = f"var/log/containers/{pod}_{namespace}_{name}-{container[:55]}.log"
+    found = read_workload(os.getpid(), ["python"], laid_out(tmp_path, group, {log: ""})).workload
+    assert found is not None and (found.pod, found.namespace, found.name) == (pod, namespace, name)
+
+
 def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> None:
     log = f"var/log/containers/coredns-74ff55c5b-mw5nv_kube-system_coredns-{B}.log"
     root = laid_out(tmp_path, GROUPS["containerd, v2"][0], {log: ""})
@@ -319,6 +330,17 @@ def test_a_process_in_namespaces_of_its_own_has_its_number_there_and_its_pods_na
         found, numbers, unread = read_workload(first.pid, ["sleep"])
     assert found is not None and found.short.endswith("train-0/mnist.ipynb")
     assert (numbers[-1], unread) == (1, ())
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(("network", "pod"), [("", socket.gethostname()), (" (host network)", None)])
+def test_in_a_pod_the_name_of_this_machine_is_the_pods(network: str, pod: str | None, tmp_path: Path) -> None:
+    """The control group is hidden, as it is there in version 2. The file is kubelet's."""
+    files = {"etc/hosts": f"# Kubernetes-managed hosts file{network}.\n127.0.0.1\tlocalhost\n"}
+    variables = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": socket.gethostname()}
+    with running("sleep", "600", variables=variables) as (_, first):
+        found = read_workload(first.pid, ["sleep"], laid_out(tmp_path, "", files)).workload
+    assert (found and found.pod) == pod
 
 
 WATCHER = """

@@ -44,7 +44,8 @@ _ENGINES = {
 _HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, outside the container
 _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
-_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{64})\.log")
+_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{6,64})\.log")  # of a long name, the id's end is cut off
+_HOSTS = "# Kubernetes-managed hosts file."  # the first line in a pod with a network of its own
 _KUBELETS = re.compile(r"/?k8s_([^_]+)_([^_]+)_([^_]+)_[^_]+_\d+")  # container, pod, namespace, uid, attempt
 
 _LONGEST = 1 << 22  # characters of a file; of a longer one nothing is decoded
@@ -185,7 +186,8 @@ def read_workload(pid: int, command: Sequence[str], root: Path = Path("/")) -> B
     found = with_watcher(found, commands)
     if found.container:
         found = _named(found, root, unread)
-    found = with_environment(found, environment, socket.gethostname())
+    in_pod = _text(root / "etc/hosts", []).startswith(_HOSTS)  # then the host name here is the pod's
+    found = with_environment(found, environment, "" if in_pod else socket.gethostname())
     kernels_parent = commands[0] if commands and connection_file(command) is not None else []
     found = replace(found, notebook=notebook(environment, kernels_parent))
     found = Workload(**{name: bounded_name(value) for name, value in asdict(found).items()})
@@ -197,10 +199,9 @@ def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
     logs = root / "var/log/containers"
     missing: list[str] = []
     try:
-        named = _kubernetes_names(logs, logs.stat().st_mtime_ns).get(str(found.container))
-        if named is not None:
-            pod, namespace, name = named
-            return replace(found, pod=pod, namespace=namespace, name=name)
+        for pod, namespace, name, container in _kubernetes_names(logs, logs.stat().st_mtime_ns):
+            if str(found.container).startswith(container):
+                return replace(found, pod=pod, namespace=namespace, name=name)
     except PermissionError:
         missing.append(str(logs))
     except OSError:
@@ -213,8 +214,8 @@ def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
 
 
 @lru_cache(maxsize=1)
-def _kubernetes_names(logs: Path, changed_ns: int) -> dict[str, tuple[str, str, str]]:
-    """Return the pod, namespace and name of each container, by its id.
+def _kubernetes_names(logs: Path, changed_ns: int) -> list[tuple[str, ...]]:
+    """Return the pod, namespace, name and id of each container.
 
     Kubernetes makes a link for the log of each container, POD_NAMESPACE_CONTAINER-ID.log. The folder *logs* is listed
     again once it has changed, at *changed_ns*.
@@ -222,8 +223,7 @@ def _kubernetes_names(logs: Path, changed_ns: int) -> dict[str, tuple[str, str, 
     Raises:
         OSError: the folder is not there, or may not be read.
     """
-    links = filter(None, (_LINK.fullmatch(link.name) for link in logs.iterdir()))
-    return {link[4]: (link[1], link[2], link[3]) for link in links}
+    return [match.groups() for link in logs.iterdir() if (match := _LINK.fullmatch(link.name))]
 
 
 class _OfDocker(msgspec.Struct, rename="pascal"):
