@@ -24,6 +24,9 @@ GROWTH_VARIABLE_IGNORED = f"{GROWTH_VARIABLE} environment variable is set but co
 XLA_RAN_OUT = "Out of memory while trying to allocate"
 """In the error of a function that XLA has compiled, where a buffer found no room."""
 
+NO_START = "cudaSetDevice()", "implicit initialization", "Bad StatusOr access: RESOURCE_EXHAUSTED"
+"""One of these is in the error if CUDA finds no memory on the card to begin. The last is a ``RuntimeError``."""
+
 NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
 """In a message about CUDA's driver."""

@@ -220,6 +220,10 @@ def test_cuda_cannot_begin_on_a_card_that_another_process_holds() -> None:
     finding = told(before, failed)
     assert finding.cause.key is Key.OTHERS and actions(finding) == [Action.USE_OTHER_GPU]
     assert "Process 7 holds 138.0 GiB of the card" in finding.whole_cause.text
+    message = "Bad StatusOr access: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+    raised = events.ScriptError(t=30.0, pid=100, kind="RuntimeError", message=message, file="/home/ada/a.py", line=3)
+    again = told(before, raised)
+    assert again.cause.key is Key.OTHERS and "Process 7 holds 138.0 GiB of the card" in again.whole_cause.text
 
 
 def test_truly_full() -> None:

@@ -12,6 +12,7 @@ from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.lookup import LimitBy
+from tfmemtop.tensorflow_text import NO_START
 from tfmemtop.units import counted, format_bytes
 
 BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
@@ -71,7 +72,7 @@ def library(a: Anatomy) -> Cause | None:
 
 def no_start(a: Anatomy) -> Cause | None:
     """CUDA could not begin on the card, since other processes hold it."""
-    if not any(words in a.message for words in _NO_START) or a.card_free is None or not a.others:
+    if not any(words in a.message for words in NO_START) or a.card_free is None or not a.others:
         return None
     return Cause(
         Key.OTHERS,
@@ -271,7 +272,5 @@ _LIMIT_OF = {
 }
 
 _LIBRARIES = "no blas for stream", "dnn library initialization failed", "status_not_initialized", "status_alloc_failed"
-
-_NO_START = "cudaSetDevice()", "implicit initialization"
 
 RULES: tuple[Rule, ...] = (scratch, no_start, library, fragmented, held_back, held_by_others, truly_full, card_full)

@@ -6,6 +6,7 @@ import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.machine import is_cpu, is_pinned
+from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
@@ -253,18 +254,23 @@ def _limit(hooked: Hooked, device: str | None, reading: events.Allocator | None)
 def _card(
     state: State, pid: int, device: str | None, around: Surroundings
 ) -> tuple[int | None, int | None, list[tuple[int, int | None]] | None]:
-    """Return total and free bytes of the memory that the pool takes from, and the bytes of each other process in it."""
-    if device is None:
-        return None, None, None
-    if is_cpu(device):
+    """Return total and free bytes of the memory that the pool takes from, and the bytes of each other process in it.
+
+    Where CUDA found no memory to begin, no device is named: then it is the one card that has too little for a context.
+    """
+    if device is not None and is_cpu(device):
         total = state.session.host_memory if state.session else None
         return total, None if total is None or around.host_used is None else max(0, total - around.host_used), None
-    card = device_of(state, pid, device)
-    reading = around.cards.get(card.info.index) if card else None
-    if card is None or reading is None:
-        return (card.info.total if card else None), None, None
+    full = [
+        index for index, reading in around.cards.items() if reading.free is not None and reading.free < USUAL_CONTEXT
+    ]
+    only = state.devices[full[0]] if len(full) == 1 else None
+    place = device_of(state, pid, device) if device else only
+    reading = around.cards.get(place.info.index) if place else None
+    if place is None or reading is None:
+        return (place.info.total if place else None), None, None
     others = [(share.pid, share.used) for share in reading.processes if share.pid != pid]
-    return card.info.total, reading.free, None if reading.processes_missing else others
+    return place.info.total, reading.free, None if reading.processes_missing else others
 
 
 _FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0

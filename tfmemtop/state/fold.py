@@ -27,7 +27,7 @@ from tfmemtop.state.model import (
     RunState,
     State,
 )
-from tfmemtop.tensorflow_text import lines_of_exhaustion
+from tfmemtop.tensorflow_text import NO_START, lines_of_exhaustion
 
 
 def apply(state: State, event: events.Event) -> None:
@@ -349,6 +349,8 @@ def _waiting(state: State, event: events.Waiting) -> None:
 def _script_error(state: State, event: events.ScriptError) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.error = event
+        if not hooked.out_of_memory and any(words in event.message for words in NO_START):
+            _out_of_memory(state, events.OutOfMemory(t=event.t, pid=event.pid, message=event.message))
 
 
 @folds(events.Output)
