@@ -151,7 +151,7 @@ def test_where_memory_ran_out_comes_before_who_keeps_it() -> None:
 def test_held_back_by_the_users_limit() -> None:
     finding = told(gpu(2 * GIB, OURS), error())
     assert finding.cause.key is Key.LIMIT_TOO_SMALL and finding.anatomy.limit_by is LimitBy.TFMEMTOP
-    assert actions(finding) == [HIGHER, Action.REDUCE_BATCH, Action.FIND_LIMIT]
+    assert actions(finding) == [HIGHER, Action.NEED_LESS, Action.FIND_LIMIT]
     by_script = told(gpu(2 * GIB, asked_limit=2 * GIB), error())
     assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] == HIGHER
     assert "you" in finding.cause.text and "script" in by_script.cause.text
@@ -166,7 +166,7 @@ def test_a_limit_that_tensorflow_chose_for_a_session_is_nobodys() -> None:
         effective(True, limit=2 * GIB),
         reading(29.95, 2 * GIB - 40 * MIB, pool=2 * GIB, limit=2 * GIB),
     ]
-    assert actions(told(gpu(), session, error())) == [Action.REDUCE_BATCH]
+    assert actions(told(gpu(), session, error())) == [Action.NEED_LESS]
 
 
 def test_held_by_others_though_the_script_set_a_limit() -> None:
@@ -229,7 +229,7 @@ def test_cuda_cannot_begin_on_a_card_that_another_process_holds() -> None:
 def test_truly_full() -> None:
     finding = told(gpu(2 * GIB), error())
     assert (finding.cause.key, finding.cause.bytes) == (Key.LIMIT_TOO_SMALL, 2072 * MIB)
-    assert actions(finding) == [Action.REDUCE_BATCH]
+    assert actions(finding) == [Action.NEED_LESS]
 
 
 def test_what_was_asked_for_is_read_from_tensorflows_own_line() -> None:

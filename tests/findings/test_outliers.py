@@ -285,7 +285,7 @@ def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
 
     assert advice(look()) == [Action.IN_PARTS]
     kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
-    assert advice(look(variables=[kernel])) == [Action.REDUCE_BATCH]
+    assert advice(look(variables=[kernel])) == [Action.NEED_LESS]
     assert advice(look(variables=[kernel]), "MatMul") == [Action.IN_PARTS], "run eagerly, it is not a step's"
 
 
@@ -308,9 +308,7 @@ def test_numbers_of_double_precision_may_be_single() -> None:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
         return actions(told(full, replace(error(operation="__inference_f_7"), dtype=dtype)).cause)
 
-    assert advice("double")[:2] == [Action.USE_FLOAT32, Action.REDUCE_BATCH] and Action.USE_FLOAT32 not in advice(
-        "float"
-    )
+    assert advice("double")[:2] == [Action.USE_FLOAT32, Action.NEED_LESS] and Action.USE_FLOAT32 not in advice("float")
 
 
 def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
@@ -322,7 +320,7 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     window = w.Window(number=1)
 
     assert Action.SMALLER_VARIABLE in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
-    assert Action.REDUCE_BATCH in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.NEED_LESS in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
     assert Action.SMALLER_VARIABLE not in advice("x = init([users, dim])", look(tapes=0))
     random = "StatelessRandomUniformV2"
     assert Action.SMALLER_VARIABLE in advice("keras.Sequential([", look(tapes=0), random), "no value is there yet"

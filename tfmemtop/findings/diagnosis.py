@@ -156,7 +156,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         mostly = _with_use(cause, stock, a, [((of_one, "", ""), loose.bytes)])
         return replace(cause, mostly=mostly, evidence=(f"Python holds {of_one}.", *cause.evidence))
     if not known:
-        return cause
+        return replace(cause, remedies=_without_batches(cause.remedies, Action.NEED_LESS))
     words = {
         Kind.XLA: "XLA's buffers",
         Kind.TENSORS: _tensors_word(stock, code),
