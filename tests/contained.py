@@ -33,7 +33,7 @@ while True:
 """
 """A program that prints ``up``, and on SIGTERM ``checkpoint``, and ends with exit code 9."""
 
-_UNSHARE = ("unshare", "--user", f"--map-user={USER}", "--pid", "--fork", "--mount-proc", "--kill-child")
+_UNSHARE = ("unshare", "--user", f"--map-user={USER}", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child")
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro / && cd "$1" && shift && exec "$@"'
 _HIDDEN = 'while [ "$1" != -- ]; do mount --bind /dev/null "$1" || exit; shift; done; shift; exec "$@"'
 

@@ -5,6 +5,7 @@ too, and often the name: every user may read these. Other names come from the en
 of the engines, which often only root, or the user of the process, may read.
 """
 
+import os
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ _HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, 
 _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
 _LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{6,64})\.log")  # of a long name, the id's end is cut off
+_MACHINES = "uts:[4026531838]"  # PROC_UTS_INIT_INO of the kernel's include/linux/proc_ns.h
 _HOSTS = "# Kubernetes-managed hosts file."  # the first line in a pod with a network of its own
 _KUBELETS = re.compile(r"/?k8s_([^_]+)_([^_]+)_([^_]+)_[^_]+_\d+")  # container, pod, namespace, uid, attempt
 
@@ -177,6 +179,8 @@ def read_workload(pid: int, command: Sequence[str], root: Path = Path("/")) -> B
     environment: dict[str, str] = {}
     try:
         environment = read_environment(pid)
+        if os.readlink(f"/proc/{pid}/ns/uts") == _MACHINES:  # noqa: PTH115 (a link that points to no path)
+            environment.pop("HOSTNAME", None)  # the machine's
     except PermissionError:
         unread.append(f"/proc/{pid}/environ")
     except OSError:
