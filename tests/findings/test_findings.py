@@ -164,8 +164,8 @@ def test_with_several_processes_the_one_that_ran_out_is_named_first() -> None:
         (None, 40, False, "ended by signal 40"),
         (139, None, False, "ended with exit code 139 (SIGSEGV)"),
         (255, None, False, "ended with exit code 255"),
-        (None, 9, True, "killed by the kernel: the host ran out of memory"),
-        (137, None, True, "killed by the kernel: the host ran out of memory"),
+        (None, 9, True, "killed by the kernel: host memory ran out"),
+        (137, None, True, "killed by the kernel: host memory ran out"),
         (None, None, False, "ended; exit code unknown"),
     ],
 )

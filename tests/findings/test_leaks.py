@@ -29,6 +29,7 @@ from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.scene import MANY
+from tfmemtop.limits import HostOwner
 from tfmemtop.state.history import UseWindow
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "leaks"
@@ -233,6 +234,14 @@ def test_host_memory_that_rose_explains_an_end_as_by_the_kernel_or_a_person() ->
 
     assert key(signal.SIGKILL) == key(signal.SIGINT) == Key.HOST_GROWTH
     assert key(signal.SIGKILL, step=0) == key(None, code=1) == Key.NOT_MEMORY
+
+
+def test_a_kill_for_host_memory_is_told_with_the_size_of_the_container() -> None:
+    session, *rest = begin()
+    session = replace(session, host_memory=800 * MIB, host_memory_of=HostOwner.CONTAINER)
+    end = events.RunEnd(t=9.0, run=1, exit_code=None, signal=signal.SIGKILL, oom_killed=True)
+    cause = verdict(review([session, *rest, effective(True), end]))
+    assert cause and cause.key is Key.HOST_GROWTH and "the container's 800.0 MiB" in cause.text
 
 
 def test_host_memory_of_a_healthy_run_is_no_finding() -> None:

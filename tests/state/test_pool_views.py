@@ -15,7 +15,7 @@ from tfmemtop import events
 from tfmemtop.events import Event, ProbeState, recording
 from tfmemtop.findings.missing import no_map
 from tfmemtop.limits import HostOwner
-from tfmemtop.reports.devices import activity, limited_memory
+from tfmemtop.reports.devices import activity
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map
@@ -161,10 +161,10 @@ def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
     (panel,) = panels(state)
     assert panel.capacity == 16 * s.GIB
     assert activity(panel) == ("host CPU 25%", "8.0 of the container's 16.0 GiB")
-    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions([], limited_memory(host_memory(state)))
+    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions([], host_memory(state).limited)
     plain = s.fold([s.session(), *told])
     assert activity(panels(plain)[0]) == ("host CPU 25%",)
-    assert ("50%", "half of the memory there is") in limit_suggestions([], limited_memory(host_memory(plain)))
+    assert ("50%", "half of the memory there is") in limit_suggestions([], host_memory(plain).limited)
 
 
 def test_a_relaunched_scripts_pool_is_as_large_as_was_chosen_until_it_is_read() -> None:

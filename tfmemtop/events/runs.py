@@ -39,7 +39,7 @@ class Way(str, Enum):
 
     EXIT = "exit"
     SIGNAL = "signal"
-    HOST_MEMORY = "host_memory"  # the kernel, because the host ran out of memory
+    HOST_MEMORY = "host_memory"  # the kernel, because host memory ran out
     UNKNOWN = "unknown"
 
 

@@ -27,6 +27,7 @@ from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.lookup import once_per_revision, without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
+from tfmemtop.state.views import host_memory
 from tfmemtop.units import format_bytes, spoken
 
 _SILENT_S = 8.0
@@ -80,7 +81,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if isinstance(finding, AllocationFailed | FrameworkFailed):
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
-        text = "The kernel killed the run: the host's memory was full."
+        limited = host_memory(state).limited
+        text = f"The kernel killed the run: host memory ran out{f'; it had {limited}' if limited else ''}."
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:

@@ -1,7 +1,6 @@
 """The text about GPUs and the CPU pool: their names, how busy they are, and why some of their figures are missing."""
 
 from tfmemtop import events
-from tfmemtop.limits import HostOwner
 from tfmemtop.state.views import DevicePanel, HostMemory
 from tfmemtop.units import format_bytes
 
@@ -59,17 +58,9 @@ def _lacking(lacking: events.Lacking) -> str:
     return lacking.why.text.format(names)
 
 
-def limited_memory(host: HostMemory) -> str | None:
-    """Return whose the host memory is, and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
-    if host.owner is HostOwner.MACHINE:
-        return None
-    owner = "control group" if host.owner is HostOwner.CGROUP else host.owner.value
-    return f"the {owner}'s {format_bytes(host.total)}"
-
-
 def _limited_use(host: HostMemory) -> tuple[str, ...]:
     """Return the use of host memory that is limited: ``3.0 of the container's 16.0 GiB``; empty if it is not."""
-    whole = limited_memory(host)
+    whole = host.limited
     if whole is None:
         return ()
     return (f"{format_bytes(host.used).removesuffix(' ' + whole.rpartition(' ')[2])} of {whole}",)

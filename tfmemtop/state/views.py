@@ -16,6 +16,7 @@ from tfmemtop.state.history import History, Sample
 from tfmemtop.state.lookup import card_pools, cpu_pool_readings, once_per_revision, pool_use, process_total, sum_known
 from tfmemtop.state.model import CpuPool, DeviceState, State
 from tfmemtop.state.pool_views import AllocatorRow, allocators
+from tfmemtop.units import format_bytes
 
 
 class LayerKind(str, Enum):
@@ -58,6 +59,14 @@ class HostMemory(msgspec.Struct, frozen=True):
     used: int | None
     total: int | None
     owner: HostOwner
+
+    @property
+    def limited(self) -> str | None:
+        """Whose it is, and how much: ``the container's 16.0 GiB``; ``None`` if it is the machine's."""
+        if self.owner is HostOwner.MACHINE:
+            return None
+        owner = "control group" if self.owner is HostOwner.CGROUP else self.owner.value
+        return f"the {owner}'s {format_bytes(self.total)}"
 
 
 class Whole(msgspec.Struct, frozen=True):

@@ -109,7 +109,7 @@ def ending(how: Ending | None) -> str:
     if how is None:
         return RUNNING
     if how.way is Way.HOST_MEMORY:
-        return "killed by the kernel: the host ran out of memory"
+        return "killed by the kernel: host memory ran out"
     if how.way is Way.UNKNOWN:
         return "ended; exit code unknown"
     if how.way is Way.SIGNAL:

@@ -11,7 +11,6 @@ from tfmemtop.exit_codes import EFFECTS
 from tfmemtop.experiments.session.next_run import NextRun, free_after, whole_memory
 from tfmemtop.findings.proposed_limit import basis, suggested_limits
 from tfmemtop.limits import FreeGpus, SuggestedLimit, typed
-from tfmemtop.reports.devices import limited_memory
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -140,7 +139,7 @@ def limit_dialog(
     suggested = suggested_limits(state, upcoming.settings, upcoming.argv)
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
-    memory = None if state.devices else limited_memory(host_memory(state))
+    memory = None if state.devices else host_memory(state).limited
     has_gpus = bool(state.devices)
     limit = upcoming.settings.limit(has_gpus=has_gpus)
     return InputDialog(
