@@ -30,7 +30,9 @@ memory is the CUDA context's. That is certain only if a reading before and one a
 computed."""
 _OPENING_S = 0.05
 """The longest that the script waits, as its devices are made, for the recording of its allocations to begin."""
-_LISTEN_S = 1.0  # the longest time between two reads of the engine's messages, at any interval
+_CHORES_S = 0.5
+"""Between two turns of all but the readings, where nothing is due earlier: to read the engine's messages, to look for
+allocations that wait. It is the most that this thread does, and the script's threads cannot run Python meanwhile."""
 
 
 class Sampler:
@@ -53,7 +55,7 @@ class Sampler:
         self._waits = WaitWatch(parts.messenger, copies, self._wait_lasts)
         self._made: tuple[Any, list[Settled]] = (None, [])
         self._generation = self._seen = 0
-        self._first_until = self._next_reading = 0.0
+        self._first_until = self._next_reading = self._next_chores = 0.0
         self._devices: list[Device] = []
         self._sessions = False
         self._session_growth: Optional[bool] = None
@@ -100,7 +102,7 @@ class Sampler:
         if self._waited or not self._windows.wanted:
             return
         self._waited = True
-        self._next_reading = 0.0
+        self._next_reading = self._next_chores = 0.0
         self._hurry()
         self._opened.acquire(True, _OPENING_S)
 
@@ -140,17 +142,25 @@ class Sampler:
 
     def _work(self, stopping: bool) -> Optional[float]:
         """Do all that is due now; return the seconds until the next is due, ``None`` if this was the last."""
-        link = self._messenger.link
-        self._orders += link.listen()
-        while self._orders and self._collector.room():
-            self._messenger.guarded("obey", self._obey, self._orders.pop(0))
-        now = time.monotonic()
+        link, now = self._messenger.link, time.monotonic()
+        chores = stopping or now >= self._next_chores - self._interval / 2  # where a reading is due too, at once
+        if chores:
+            self._orders += link.listen()
+            while self._orders and self._collector.room():
+                self._messenger.guarded("obey", self._obey, self._orders.pop(0))
         if stopping or now >= self._next_reading:
             self._next_reading = now + (min(self._interval, _SOON_S) if now < self._first_until else self._interval)
             self._do("read:allocators", self._tick)
             self._do("read:frameworks", self._frameworks.read, self._interval)
             self._do("notice:phases", self._phases.tell, time.monotonic())
             self._do("count:calls", self._functions.tell, time.monotonic(), stopping)
+        if chores:
+            self._do_chores(stopping)
+            self._next_chores = self._chores_due()
+        until = min(self._next_reading, self._next_chores)
+        return None if stopping or link.dead else max(0.001, until - time.monotonic())
+
+    def _do_chores(self, stopping: bool) -> None:
         if self._pools.direct is not None:
             self._do("search:waiting allocations", self._waits.look, self._pools.direct)
         self._do("read:maps", self._pools.read_maps)
@@ -164,7 +174,14 @@ class Sampler:
             self._opened.release()
         if not stopping:
             self._do("census", self._census.tell, time.monotonic())
-        return None if stopping or link.dead else self._pause()
+
+    def _chores_due(self) -> float:
+        """Return when, by the monotonic clock, there is more to do than a reading."""
+        now = time.monotonic()
+        at_once = self._windows.wanted or self._orders or now < self._first_until
+        due = [now + (self._interval if at_once else _CHORES_S), self._pools.next_map(), self._windows.next()]
+        due += [now + PAUSE_S] if self._lines.wanted else []
+        return min(each for each in due if each is not None)
 
     def _do(self, doing: str, function: "Callable[..., object]", *arguments: Any) -> None:
         # The work before this may have let the script's threads run. What is left out now is done later.
@@ -188,15 +205,6 @@ class Sampler:
             self._lines.want(message["operations"])
         else:
             self._pools.obey(message)
-
-    def _pause(self) -> float:
-        next_map = self._pools.next_map()
-        until = self._next_reading if next_map is None else min(self._next_reading, next_map)
-        next_window = self._windows.next()
-        until = until if next_window is None else min(until, next_window)
-        if self._lines.wanted:
-            until = min(until, time.monotonic() + PAUSE_S)
-        return min(max(0.001, until - time.monotonic()), _LISTEN_S)
 
     def _tick(self) -> None:
         messenger, collector = self._messenger, self._collector
