@@ -21,10 +21,13 @@ from tfmemtop.findings.run_devices import hooked_of_run, output
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
+from tfmemtop.state.lookup import process_total
 from tfmemtop.units import GIB, format_bytes, parse_size
 
 _TORCH = re.compile(
     r"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<requested>[\d.]+ \w+)(?:(?! If reserved)[^\r\n])*"
+    # PyTorch asks NVML only for that message, and fails before it where a container hides the card from NVML.
+    r"|NVML_SUCCESS == DriverAPI::get\(\)->nvmlDeviceGetHandleByPciBusId[^\r\n]*CUDACachingAllocator"
 )
 # TensorFlow's XLA writes the same, but for the class of the exception.
 _JAX = re.compile(
@@ -81,7 +84,7 @@ def parse_framework_exhausted(text: str) -> FrameworkExhausted | None:
     sizes = {key: _bytes(figure[1]) for key, figure in figures.items() if figure}
     if "allocated" in match.groupdict():
         sizes["allocated"] = _bytes(match["allocated"])
-    return FrameworkExhausted(name, match[0].strip(), _bytes(match["requested"]), **sizes)
+    return FrameworkExhausted(name, match[0].strip(), _bytes(match["requested"] or ""), **sizes)
 
 
 def _bytes(text: str) -> int | None:
@@ -150,10 +153,13 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
                 code=CODE[other.title],
                 evidence=(f"It made its devices at {line_with_code(other.at)}.",) if other.at else (),
             )
+        card, whole = state.devices[index], state.devices[index].info.total
         limit, in_use = (own.reading.limit, own.reading.in_use) if own and own.reading else (None, None)
         if own is None or limit is None or in_use is None or in_use + requested <= limit:
+            free = card.reading.free if card.reading else None
+            if own and (held := _held_by_others(requested, free, process_total(state, card), whole)):
+                return held
             continue
-        whole = state.devices[index].info.total
         more = (Action.MORE_FOR_JAX,) if whole and title == JAX and limit < _MOST * whole else ()
         return Cause(
             Key.LIMIT_TOO_SMALL,
@@ -163,6 +169,18 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
             evidence=(f"The card has {format_bytes(whole)}.",),
         )
     return Cause(Key.UNKNOWN, _UNTOLD, remedies=(_SMALLER,))
+
+
+def _held_by_others(requested: int, free: int | None, ours: int | None, card: int | None) -> Cause | None:
+    if free is None or ours is None or not card:
+        return None
+    asked = requested or (free + 1 if free < HELD_SHARE * card else 0)
+    others = card - free - ours
+    if not 0 < asked - free <= others or others < HELD_SHARE * card:
+        return None
+    helps = (Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU)
+    text = f"Other processes hold {format_bytes(others)} of the card."
+    return Cause(Key.OTHERS, text, "other processes", others, remedies=helps)
 
 
 def _by_own_figures(found: FrameworkExhausted) -> Cause:
@@ -184,13 +202,10 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             bytes=allocated + requested,
             remedies=(Action.MORE_FOR_TORCH, _SMALLER),
         )
-    if found.card is not None and found.free is not None and found.process is not None:
-        lacking, others = requested - found.free, found.card - found.free - found.process
-        if 0 < lacking <= others and others >= HELD_SHARE * found.card:
-            text = f"Other processes hold {format_bytes(others)} of the card."
-            helps = (Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU)
-            return Cause(Key.OTHERS, text, "other processes", others, remedies=helps)
-        beside = found.process - allocated - cached
+    if held := _held_by_others(requested, found.free, found.process, found.card):
+        return held
+    if found.free is not None and found.process is not None:
+        lacking, beside = requested - found.free, found.process - allocated - cached
         if 0 < lacking <= beside and beside >= _MUCH:
             text = f"The process holds {format_bytes(beside)} of the card outside PyTorch."
             return Cause(Key.OTHER_FRAMEWORK, text, bytes=beside, remedies=(Action.SHOW_PROCESS,))
