@@ -108,6 +108,14 @@ def test_a_gpu_that_the_environment_hides_may_be_meant_so() -> None:
     assert finding == NoGpuSeen(100, 1, "-1") and finding.severity is Severity.INFO
 
 
+def test_a_number_of_no_gpu_hides_them_all() -> None:
+    def told(visible: str) -> NoGpuSeen:
+        return found(begin(), initialised(t=2.0, CUDA_VISIBLE_DEVICES=visible), s.alive(8.0, 100, 900))[NoGpuSeen]
+
+    assert told("3,0") == NoGpuSeen(100, 1, "3,0") and told("3,0").severity is Severity.WARNING
+    assert told("0,3").hidden is None and told("GPU-8932f937").hidden is None
+
+
 def test_libraries_are_named_where_tensorflow_names_them() -> None:
     named = wrote("I0000 dso_loader.cc:144] Could not load dynamic library 'libcudnn.so.9'; dlerror: libcudnn\n")
     assert found(begin(), named, wrote(DLOPEN))[NoGpuSeen].libraries == ("libcudnn.so.9",)

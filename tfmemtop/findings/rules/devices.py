@@ -27,6 +27,8 @@ class NoGpuSeen(Finding, frozen=True):
 
     key = Key.SETTING
 
+    remedies = (Action.CHOOSE_GPUS,)
+
     pid: int
     gpus: int
     hidden: str | None = None
@@ -35,11 +37,8 @@ class NoGpuSeen(Finding, frozen=True):
 
     @property
     def severity(self) -> Severity:
-        return Severity.WARNING if self.hidden is None else Severity.INFO  # the user may have done it on purpose
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        return (Action.CHOOSE_GPUS, *([Action.SHOW_PROCESS] if self.hidden is None else []))
+        meant = self.hidden is not None and self.hidden.strip() in ("", "-1")
+        return Severity.INFO if meant else Severity.WARNING
 
     @property
     def said(self) -> Said:
@@ -91,7 +90,9 @@ def no_gpu_seen(state: State) -> Iterator[NoGpuSeen]:
         if not has_none or _hid_them_itself(hooked):
             continue
         hidden = variable(state, pid, "CUDA_VISIBLE_DEVICES")
-        if hidden is not None and hidden.strip() in ("", "-1"):
+        first = (hidden or "").split(",")[0].strip()  # CUDA stops at the first that it does not know
+        known = first.startswith(("GPU-", "MIG-")) or first in map(str, range(len(state.devices)))
+        if hidden is not None and not known:
             yield NoGpuSeen(pid, len(state.devices), hidden)
         else:
             libraries = tuple(libraries_not_loaded(output(state)))
