@@ -108,7 +108,7 @@ def test_growth_that_was_not_had_is_the_answer() -> None:
     page = told(course)
     assert "RuntimeError" in page[Question.ALL_TAKEN]
     assert [type(held.finding) for held in course.held] == [AskedTooLate, WholeCard]
-    assert not lacking(page[Question.GROWTH], "Growth was off", "137.5 GiB")
+    assert not lacking(page[Question.ALL_TAKEN], "growth was off", "137.5 GiB")
     assert "33.0 MiB" not in page[Question.EFFICIENTLY]
 
 
@@ -154,6 +154,18 @@ def test_of_cudas_own_pool_no_growth_is_told() -> None:
     page = told(review([*begin(), effective(False, allocator="cuda_malloc_async"), reading(3.0, GIB)]))
     assert "Growth was off" not in page[Question.ALL_TAKEN] + page[Question.GROWTH]
     assert "cuda_malloc_async" in page[Question.ALL_TAKEN] and "changes nothing" in page[Question.GROWTH]
+    assert "cut short" not in page[Question.EFFICIENTLY]
+
+
+def test_a_share_that_a_session_takes_is_told_as_its_own() -> None:
+    page = told(review(recording.read(RECORDINGS / "h200-fraction.jsonl").events()))
+    assert not lacking(page[Question.ALL_TAKEN], "14.0 GiB of 140.4 GiB at once", "per_process_gpu_memory_fraction")
+    assert "ConfigProto" in page[Question.EFFICIENTLY] and "memory_limit" not in page[Question.EFFICIENTLY]
+
+
+def test_a_card_that_others_fill_is_told_to_be_full() -> None:
+    page = told(review(recording.read(RECORDINGS / "seeds" / "twins.jsonl").events()))
+    assert not lacking(page[Question.ALL_TAKEN], "Yes", "not by TensorFlow alone", "980.6 MiB")
 
 
 def test_a_pool_that_grew_is_not_mixed_with_pinned_memory() -> None:
@@ -203,11 +215,11 @@ def test_a_run_on_the_cpu_of_a_machine_with_gpus_has_a_limit_too() -> None:
 
 
 def test_what_was_taken_at_once_is_told_beside_the_limit() -> None:
-    def growth(name: str) -> str:
-        return told(review(recording.read(RECORDINGS / "seeds" / f"{name}.jsonl").events()))[Question.GROWTH]
+    def taken(name: str) -> str:
+        return told(review(recording.read(RECORDINGS / "seeds" / f"{name}.jsonl").events()))[Question.ALL_TAKEN]
 
-    assert not lacking(growth("beyond-card"), "878.9 GiB", "131.9 GiB at the first allocation")
-    assert "with a limit of 3.0 GiB" in growth("two-logical"), "both logical devices together"
+    assert not lacking(taken("beyond-card"), "131.9 GiB of 140.4 GiB at once", "limit of 878.9 GiB")
+    assert "a limit of 1.0 GiB and 2.0 GiB" in taken("two-logical"), "both logical devices"
 
 
 def test_logical_devices_of_one_gpu_are_told_one_by_one() -> None:

@@ -53,6 +53,8 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("cpu-oom", None, Key.LIMIT_TOO_SMALL, "AddV2 asked for 16.0 MiB"),
         ("cpu-demo", None, Key.NONE, "at most 770.9 MiB in use, pool 900.0 MiB"),
         ("h200-settings", 1, Key.RESERVED, "took 137.5 GiB of the card's 140.4 GiB"),
+        ("h200-worker", None, Key.OTHERS, "two processes of this run fill the card"),
+        ("h200-pytorch-full", None, Key.OTHERS, "Other processes hold 138.7 GiB of the card"),
         ("h100-resnet-xla", None, Key.NONE, "at most 5.3 GiB in use, pool 14.0 GiB"),
         ("leaks/growing-batch-eager", None, Key.LIMIT_TOO_SMALL, "18 tensors of [48000,256] 843.8 of 962.5 MiB"),
         ("leaks/leak", None, Key.TENSORS_KEPT, "losses"),

@@ -21,8 +21,9 @@ from tfmemtop.findings.rules.framework_memory import FrameworkFailed
 from tfmemtop.findings.rules.frameworks import OtherPools
 from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak
+from tfmemtop.findings.rules.others import TwoReserveCard
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.rules.pool import TightLimit
+from tfmemtop.findings.rules.pool import KEPT, CachedButIdle, TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
 from tfmemtop.state.lookup import once_per_revision, without_tensorflow
@@ -76,9 +77,11 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     if broken := next((finding for finding in found if isinstance(finding, RuleFailed)), None):
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
-        if isinstance(finding, AllocationFailed) and run.ending is not None and run.ending.good:
-            return finding.told("The run went on after memory ran out"), finding
-        if isinstance(finding, AllocationFailed | FrameworkFailed):
+        if isinstance(finding, AllocationFailed):
+            went_on = run.ending is not None and run.ending.good
+            began = "The run went on after memory ran out" if went_on else "Out of memory"
+            return replace(finding, cause=_between_two(finding, found)).told(began), finding
+        if isinstance(finding, FrameworkFailed):
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         limited = host_memory(state).limited
@@ -86,8 +89,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
-            text = f"TensorFlow waited for room again and again. {finding.cause.text}"
-            return replace(finding.cause, text=text), finding
+            cause = _between_two(finding, found)
+            return replace(cause, text=f"TensorFlow waited for room again and again. {cause.text}"), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
@@ -109,9 +112,20 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         if finding.key is not None and (finding.severity < Severity.INFO or shared):
             said = finding.said
             text = f"No memory problem found{' so far' * going}. {said.headline}" if shared else said.headline
-            evidence = (said.figures,) if said.figures else ()
-            return Cause(finding.key, text, finding.holder, None, None, finding.remedies, said.code, evidence), finding
-    return _healthy(state, run, going=going), None
+            rest = finding.remedies, said.code, (said.figures,)
+            return Cause(finding.key, text, finding.holder, None, None, *rest), finding
+    idle = next((one.said.headline for one in found if isinstance(one, CachedButIdle)), "")
+    return replace(_healthy(state, run, going=going), evidence=(idle, KEPT) if idle else ()), None
+
+
+def _between_two(full: AllocationFailed | NoRoom, found: Iterable[Finding]) -> Cause:
+    """Return the cause of *full*; where a process of the same script holds the card, with growth off, what helps."""
+    rivals = ((one, (one.first.pid, one.second.pid)) for one in found if isinstance(one, TwoReserveCard))
+    two = next((one for one, pids in rivals if full.anatomy.pid in pids), None)
+    if two is None or full.cause.key is not Key.OTHERS:
+        return full.cause
+    evidence = (two.said.figures, *full.cause.evidence[1:])  # the first tells how much of theirs was lacking
+    return replace(full.cause, text=two.said.headline, remedies=two.remedies, code=two.said.code, evidence=evidence)
 
 
 def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:
@@ -225,7 +239,8 @@ def _steady(state: State) -> str:
             windows = trend.whole.windows
             highest = max((window.high for window in windows), default=0)
             reached = next((window for window in windows if window.high >= _STEADY * highest), None)
-            if reached is None or not highest or windows.index(reached) * 4 > len(windows) * 3:
+            late = windows[len(windows) * 3 // 4 :]
+            if not highest or reached is None or reached in late or all(window.high < highest / 2 for window in late):
                 continue
             made, unit = hooked.steps.made(0.0, reached.start)
             return f", steady since {unit.rstrip('s')} {max(1, int(made))}" if hooked.steps.calls else ", steady"

@@ -21,7 +21,6 @@ from tfmemtop.findings.proposed_limit import (
     suggested_limit,
 )
 from tfmemtop.findings.review import CardUse, RunReview
-from tfmemtop.findings.room import BESIDE_POOLS
 from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.findings.rules.pool import WHOLE_CARD
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
@@ -91,7 +90,7 @@ def _answer(question: CommonQuestion, seen: RunReview, run: RunState) -> Answer:
     except Exception as error:
         return Answer(question, f"This cannot be answered: {describe(error)}.")
     limit = suggested_limit(seen.state, run) if question is CommonQuestion.EFFICIENTLY else None
-    if limit is None or limit.is_guess:
+    if limit is None or limit.is_guess or _has_share(seen, run):
         return Answer(question, line, tuple(paragraphs))
     command = started(limit, run.argv) if run.kernel is None else kernel_installed(limit)
     return Answer(question, line, tuple(paragraphs), command, code(limit))
@@ -103,7 +102,7 @@ def arising(seen: RunReview) -> set[CommonQuestion]:
     if run is None:
         return set()
     found = set()
-    if _most_of_card(seen, run) or any(held.finding.key is Key.SETTING for held in seen.held):
+    if _most_of_card(seen, run) or _card_full(seen) or any(held.finding.key is Key.SETTING for held in seen.held):
         found.add(CommonQuestion.ALL_TAKEN)
     if any(_full_and_idle(seen, index, card) for index, card in seen.cards.items()):
         found.add(CommonQuestion.FULL_NOT_USED)
@@ -131,6 +130,17 @@ def _most_of_card(seen: RunReview, run: RunState) -> bool:
     return taken is not None and card is not None and taken >= card * WHOLE_CARD
 
 
+_NO_LIMIT = "cuda_malloc_async, CUDA's own pool, takes what is needed."
+_SHARE = "a share that per_process_gpu_memory_fraction in the session's ConfigProto sets"
+
+
+def _has_share(seen: RunReview, run: RunState) -> bool:
+    """Return whether a session took a part only of what was free: no call set its limit, and the card was not full."""
+    made = run_devices(seen.state)
+    by_session = any(one.effective and one.effective.limit for one in made) and not any(one.asked_limit for one in made)
+    return by_session and bool(seen.cards) and not (_card_full(seen) or _most_of_card(seen, run))
+
+
 def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
     yield _how_taken(seen, run)
     if run.settings.growth is not None:
@@ -139,8 +149,6 @@ def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
     yield _calls([each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH])
     if made := [line_with_code(site) for one in hooked if (site := devices_made_at(one))]:
         yield f"TensorFlow initialised its devices (fixing growth and limits) at {'; '.join(made[:_LISTED])}."
-    if pool_kind(run) is PoolKind.GROWING:
-        yield f"Besides the pool every process has a CUDA context and libraries: {BESIDE_POOLS}."
 
 
 def _how_taken(seen: RunReview, run: RunState) -> str:
@@ -150,22 +158,14 @@ def _how_taken(seen: RunReview, run: RunState) -> str:
     came = f"{format_bytes(size)} of {format_bytes(_card(seen))}"
     if not kind.on_gpu:
         return "Not by this run: TensorFlow used no GPU in it, as far as was seen."
-    answer = "Yes" if _most_of_card(seen, run) else "No"
+    answer = "Yes" if _most_of_card(seen, run) else "Yes, but not by TensorFlow alone" if _card_full(seen) else "No"
+    limits = " and ".join(format_bytes(one.asked_limit) for one in run_devices(seen.state) if one.asked_limit)
+    limited = f", {_SHARE}" if _has_share(seen, run) else limits and f" under a limit of {limits}"
     if kind is PoolKind.RESERVED:
-        return f"{answer}: growth was off, so TensorFlow took {came} at once."
+        return f"{answer}: growth was off, so TensorFlow took {came} at once{limited}."
     if kind is PoolKind.GROWING:
-        limit = run.settings.memory_limit
-        limited = f" under a limit of {format_bytes(limit)}" if limit is not None else ""
         return f"{answer}: growth was on, and {what} came to {came}{limited}."
-    return (
-        "Not known."
-        if kind is PoolKind.UNKNOWN
-        else f"{answer}: cuda_malloc_async, CUDA's own pool, takes what is needed."
-    )
-
-
-def _the_pool(run: RunState) -> str:
-    return "the largest pool" if sum(1 for total in run.totals.values() if total) > 1 else "the pool"
+    return "Not known." if kind is PoolKind.UNKNOWN else f"{answer}: {_NO_LIMIT}"
 
 
 def _calls(calls: list[events.Requested]) -> str:
@@ -175,8 +175,7 @@ def _calls(calls: list[events.Requested]) -> str:
         f"{line_of(callsite(call))} called {call_text(call)}" + (f", which raised {call.error}" if call.error else "")
         for call in calls[:_LISTED]
     )
-    more = f" ({len(calls)} such calls in all.)" if len(calls) > _LISTED else ""
-    return f"The script asked for growth: {asked}.{more}"
+    return f"The script asked for growth: {asked}{' …' * (len(calls) > _LISTED)}."
 
 
 # Is it full, but idle?
@@ -185,6 +184,10 @@ def _calls(calls: list[events.Requested]) -> str:
 def _full(seen: RunReview, index: int, card: CardUse) -> bool:
     whole = seen.state.devices[index].info.total
     return whole is not None and card.most_used >= whole * WHOLE_CARD
+
+
+def _card_full(seen: RunReview) -> bool:
+    return any(_full(seen, index, card) for index, card in seen.cards.items())
 
 
 def _full_and_idle(seen: RunReview, index: int, card: CardUse) -> bool:
@@ -223,9 +226,14 @@ def _taken_and_busy(seen: RunReview, run: RunState, index: int, card: CardUse) -
 
 
 def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
+    if _has_share(seen, run):
+        yield "By the session's ConfigProto: allow_growth = True, or a smaller per_process_gpu_memory_fraction."
+        return
     limit = suggested_limit(seen.state, run)
     first, *more = sentences(limit) if limit is not None else [_without_limit(seen, run)]
-    yield f"{first} It holds for each process." if limit and len(peaks_of_processes(seen.state)) > 1 else first
+    unused = [name for name, peak in run.peaks.items() if is_gpu(name) and not peak]
+    more_of = " It holds for each process." if limit and len(peaks_of_processes(seen.state)) > 1 else ""
+    yield first + (f" {' and '.join(unused)} had nothing in use." if limit and unused else more_of)
     if run.peak_in_use is None:
         return
     peak = format_bytes(run.peak_in_use)
@@ -253,6 +261,8 @@ def _without_limit(seen: RunReview, run: RunState) -> str:
         return "No limit can be named: memory in use kept rising."
     if found_no_room(seen.state):
         return "What the run needs is not known: an allocation waited for room."
+    if pool_kind(run) is PoolKind.CUDA:
+        return f"Without a limit: {_NO_LIMIT}"
     return "The run was cut short, so what it needs is not known."
 
 
@@ -261,15 +271,15 @@ def _without_limit(seen: RunReview, run: RunState) -> str:
 
 def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
     kind, steps = pool_kind(run), _growths(seen)
+    if kind is PoolKind.CUDA:
+        yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
+        return
     if kind is PoolKind.RESERVED:
         yield f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
     else:
         grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
-        yield f"{grew}." if steps else "The pool's growth was not seen."
-    if kind is PoolKind.CUDA:
-        yield "Growth changes nothing with cuda_malloc_async, whose pool is CUDA's own."
-        return
-    yield _otherwise(seen, run, kind)
+        yield f"{grew}: what is freed stays in it." if steps else "The pool's growth was not seen."
+        yield _otherwise(seen, run, kind)
     if steps and kind is not PoolKind.RESERVED:
         shown = ", ".join(
             f"{format_bytes(step.before)} to {format_bytes(step.after)} at {spoken(step.at - run.started)}"
@@ -283,9 +293,8 @@ def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
 
 
 def _otherwise(seen: RunReview, run: RunState, kind: PoolKind) -> str:
-    """Return what the pool would have been without growth; where growth was off, what it was."""
-    limited = [device for device in run_devices(seen.state) if device.asked_limit is not None]
-    limit = sum(device.asked_limit or 0 for device in limited)
+    """Return what the pool would have been without growth."""
+    limit = sum(device.asked_limit or 0 for device in run_devices(seen.state))
     if kind is PoolKind.GROWING and limit:
         return (
             "A limit was set: without growth TensorFlow would have reserved all of its "
@@ -299,21 +308,7 @@ def _otherwise(seen: RunReview, run: RunState, kind: PoolKind) -> str:
         at_start = "" if free is None else f", {format_bytes(free)}"
         taken_at_start = f"nearly all that was free at the start{at_start}"
         return f"Without growth TensorFlow would have reserved {reserved}{taken_at_start}."
-    if kind is not PoolKind.RESERVED:
-        return "Whether growth was on is not known, or not the same on all GPUs."
-    pools = [run.pools.get(device.name) for device in limited]
-    taken = None if None in pools else sum(size or 0 for size in pools)
-    return f"Growth was off: {_taken_at_once(run, limit, taken)}."
-
-
-def _taken_at_once(run: RunState, limit: int, taken: int | None) -> str:
-    """Return the clause about what TensorFlow reserved at the first allocation; *limit* is 0 where none was set."""
-    if not limit:
-        pool = f", {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
-        return f"{_the_pool(run)} took nearly all that was free at the first allocation{pool}"
-    if taken is None:
-        return f"TensorFlow reserves the whole limit, {format_bytes(limit)}, at the first allocation"
-    return f"TensorFlow took {format_bytes(taken)} at the first allocation, with a limit of {format_bytes(limit)}"
+    return "Whether growth was on is not known, or not the same on all GPUs."
 
 
 def _growths(seen: RunReview) -> list[events.PoolGrowth]:

@@ -14,6 +14,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.review import WIDTH, RunReview, verdict, weighed
 from tfmemtop.findings.rules.attached import NOT_KNOWN
 from tfmemtop.findings.rules.ending import ended
+from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.placement import where
 from tfmemtop.reports.answers import answers, arising
@@ -33,7 +34,7 @@ ROWS = 3
 EVIDENCE_LINES, REMEDIES = 3, 2
 
 _TITLES = 24  # columns
-_WITHOUT_TENSORFLOW = "tfmemtop help frameworks tells what is known of a run without TensorFlow."
+_WITHOUT_TENSORFLOW = "TensorFlow made no device in it: tfmemtop help frameworks tells what is known of such a run."
 
 
 def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
@@ -232,14 +233,15 @@ def heading(seen: RunReview) -> str:
     if run is None:
         return "No script was started in this recording."
     took = (run.ended if run.ended is not None else seen.state.now) - run.started
-    kinds = {index: (device.info.name, device.info.total) for index, device in seen.state.devices.items()}
+    used, devices = used_cards(seen.state), seen.state.devices
+    kinds = {at: (devices[at].info.name, devices[at].info.total) for at in sorted(used or devices)}
     cards = ", ".join(
         f"{gpus(numbers)} ({name}, {format_bytes(total)}{' each' if len(numbers) > 1 else ''})"
         for (name, total), numbers in alike_gpus(kinds.items())
     )
     how = ended(run.ending, running=seen.running, left=run.left)
     named = " ".join(f"{name}={value}" for name, value in run.variables.items())
-    where = f"on {cards or 'a machine without a GPU'}"
+    where = f"{'on' if used or not cards else 'the machine has'} {cards or 'a machine without a GPU'}"
     if run.outside:
         read = f"read from outside for {spoken(took)}"
         return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {NOT_KNOWN}"

@@ -7,6 +7,7 @@ from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.pool import held_by_pool, takes_everything
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.lookup import process_total
@@ -138,7 +139,7 @@ def full_but_idle(state: State) -> Iterator[FullButIdle | ReservedUnused]:
             continue
         host = [cpu for t, cpu in run.busy if t >= since]
         cores = _mean(host) / 100 if host else None
-        yield FullButIdle(*figures, cores, device.growth is False and not device.asynchronous)
+        yield FullButIdle(*figures, cores, takes_everything(device) and (held_by_pool(device) or 0) > used / 2)
 
 
 def _used_if_full(card: DeviceState) -> int | None:

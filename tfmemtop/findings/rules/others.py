@@ -133,7 +133,7 @@ class TwoReserveCard(DeviceFinding, frozen=True):
             "takes what it needs, with a limit no more than the limit. A worker process (multiprocessing, a data "
             "loader, a second notebook) that imports TensorFlow and touches the GPU reserves memory like any other. "
             "Hide the GPU from it if it does not compute there.",
-            (*GROWTH, 'tf.config.set_visible_devices([], "GPU")  # in a worker that needs no GPU'),
+            GROWTH,
             reserved,
         )
 

@@ -125,7 +125,7 @@ class HeldBeside(DeviceFinding, frozen=True):
             "Another library uses CUDA in this process of the run, such as JAX, PyTorch, CuPy or RAPIDS. A CUDA "
             f"context alone takes {format_bytes(USUAL_CONTEXT)} on an H200. No setting of TensorFlow changes what it "
             "holds. TensorFlow in other processes gets what it leaves.",
-            figures="TensorFlow has made no device there.",
+            figures="TensorFlow has made no device in it.",
         )
 
 

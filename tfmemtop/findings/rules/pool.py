@@ -22,6 +22,8 @@ WORTH_TELLING = 512 * MIB
 
 IDLE_SHARE = 0.4
 
+KEPT = "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; the end of the process does."
+
 
 class WholeCard(DeviceFinding, frozen=True):
     """Growth is off and no limit is set: TensorFlow took ``held`` bytes of the card's ``whole`` at once.
@@ -48,11 +50,10 @@ class WholeCard(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        if self.in_use is None or self.peak is None:
-            used = "How much is in use is not known."
-        else:
-            now = "were in use at the end" if self.ended else "are in use now"
-            used = f"{format_bytes(self.in_use)} {now}, {format_bytes(self.peak)} at the peak."
+        used = "How much is in use is not known."
+        if self.peak is not None:  # what is in use at the end has been freed in part
+            now = "" if self.ended or self.in_use is None else f"{format_bytes(self.in_use)} are in use now, "
+            used = f"{now or 'At most '}{format_bytes(self.peak)} {'at the peak' if now else 'were in use'}."
         return Said(
             f"{place_name(self.place)}: growth is off, so TensorFlow took {format_bytes(self.held)} of the card's "
             f"{format_bytes(self.whole)} at once.",
@@ -73,12 +74,11 @@ def whole_card_reserved(state: State) -> Iterator[WholeCard]:
             continue
         whole, held = device.card.info.total, held_by_pool(device)
         if whole and held is not None and held >= whole * WHOLE_CARD:
-            known = device.reading.in_use is not None and device.peak is not None
             yield WholeCard(
                 device.place,
                 held=held,
                 whole=whole,
-                in_use=device.reading.in_use if known else None,
+                in_use=device.reading.in_use,
                 peak=device.peak,
                 ended=device.hooked.ended,
             )
@@ -125,8 +125,7 @@ class CachedButIdle(DeviceFinding, frozen=True):
             f"{place_name(self.place)}: {format_bytes(self.idle)} of the pool's {format_bytes(self.pool)} {are}.",
             f"The script had {format_bytes(self.peak)} in use at its peak, and at most {format_bytes(self.recent)} "
             "lately. A deleted tensor gives its memory back to the pool, not to the card: the next tensors reuse it, "
-            "other processes do not get it. Neither del, gc.collect nor tf.keras.backend.clear_session changes that; "
-            "the end of the process does. Under a limit below the peak, the phase that needed it would fail.",
+            f"other processes do not get it. {KEPT} Under a limit below the peak, the phase that needed it would fail.",
             (
                 "import multiprocessing",
                 "",

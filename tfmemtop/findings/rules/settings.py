@@ -228,12 +228,14 @@ class GrowthOverridden(Finding, frozen=True):
 
     key = Key.SETTING
 
-    remedies = (Action.SET_GROWTH,)
-
     request: events.Requested
     is_on: bool
     word: str | None
     sure: bool
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        return (Action.GROWTH_ON if self.request.growth else Action.SET_GROWTH,)
 
     @property
     def said(self) -> Said:
