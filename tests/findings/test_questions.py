@@ -158,7 +158,7 @@ def test_of_cudas_own_pool_no_growth_is_told() -> None:
 
 
 def test_a_share_that_a_session_takes_is_told_as_its_own() -> None:
-    page = told(review(recording.read(RECORDINGS / "h200-fraction.jsonl").events()))
+    page = told(review(recording.read(RECORDINGS / "settings" / "fraction.jsonl").events()))
     assert not lacking(page[Question.ALL_TAKEN], "14.0 GiB of 140.4 GiB at once", "per_process_gpu_memory_fraction")
     assert "ConfigProto" in page[Question.EFFICIENTLY] and "memory_limit" not in page[Question.EFFICIENTLY]
 
