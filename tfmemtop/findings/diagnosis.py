@@ -66,12 +66,12 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     hooked = hooked_of(state, a.pid)
     if hooked is None or a.device is None or a.in_use is None or a.scratch:
         return no_room(a)
-    stock = inventory(hooked, a.device, a.in_use, t)
+    began = _stood_still(state, hooked, t)
+    stock = inventory(hooked, a.device, a.in_use, t, began)
     failure = hooked.failure if hooked.failure and hooked.failure.error.t == t else None
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
-    began = _stood_still(state, hooked, t)
     rise = _rise(hooked, trend, began) if trend else (0, None, "step")
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     if large is not None and large.key in _OF_THE_REQUEST:
@@ -80,7 +80,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise, steady), hooked))
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    if kept is None and (growing := larger_each_time(stock, hooked)) is not None:
+    filled = rise[0] >= _FILLED_SHARE * a.in_use and whole is not None and a.in_use - rise[0] + asked <= whole
+    if kept is None and (growing := larger_each_time(stock, hooked, rise[0] if filled else None)) is not None:
         return growing
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak

@@ -139,8 +139,11 @@ def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:
 Shape = tuple[int, ...]
 
 
-def larger_each_time(stock: Inventory, hooked: Hooked) -> Cause | None:
-    """Most of what is in use was made by operations whose results have grown step by step."""
+def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) -> Cause | None:
+    """Most of what is in use was made by operations whose results have grown step by step.
+
+    Where memory rose by *rise* bytes, and there would have been room without that: most of these, held in Python.
+    """
     made: list[list[tuple[str, Shape]]] = []  # by window, in the order of time
     for window in recorded(hooked.windows.get(stock.device)):
         course = unpacked(window)
@@ -148,9 +151,11 @@ def larger_each_time(stock: Inventory, hooked: Hooked) -> Cause | None:
         made.append([(course.name(kind), tuple(kind.shape or ())) for kind in kinds])
     parts = [(part, first) for part in stock.parts if (first := _first(part, made))]
     size = sum(part.bytes for part, _ in parts)
-    if not parts or size < MOST * stock.in_use:
+    if not parts:
         return None
     part, first = max(parts, key=lambda one: (bool(one[0].python_name), one[0].bytes))
+    if size < MOST * (rise if rise is not None and part.python_name else stock.in_use):
+        return None
     held = holder_name(part.python_name) if part.python_name else f"What {operation_name(part.operation)} makes"
     sizes = f"from {tensor_text(list(first), None)} to {tensor_text(list(part.shape or ()), None)}"
     return Cause(

@@ -299,13 +299,14 @@ def _is_value(part: Part) -> bool:
     return bool(part.python_name) or part.operation.rpartition("/")[2].startswith("Assign")
 
 
-def inventory(hooked: Hooked, device: str, in_use: int, t: float) -> Inventory:
-    """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use."""
+def inventory(hooked: Hooked, device: str, in_use: int, t: float, since: float | None = None) -> Inventory:
+    """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use, from *since* on if known."""
     # After the failure the script may have let go of what it held. But before, the local variables of a function that
     # ran may not have been searched, nor all tensors read. So of two looks the one counts that found more, by a path
     # above all; else the earlier one. A tape may have been open at the earlier one only.
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
-    near = [look for look in looks if look and look.tensors is not None and abs(look.t - t) <= FRESH_S]
+    began = min(t, t if since is None else since) - FRESH_S
+    near = [look for look in looks if look and look.tensors is not None and began <= look.t <= t + FRESH_S]
     look = max(near, key=found_by_path, default=None)
     if look is not None:
         look = replace(look, tapes=max(one.tapes or 0 for one in near))

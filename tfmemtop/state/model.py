@@ -17,7 +17,7 @@ OUTPUT_CHARACTERS = 256 * 1024
 REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
-COMPLAINTS_KEPT = 16
+COMPLAINTS_KEPT = 128
 _ONE_LINE_S = 3.0
 """A line that comes through the terminal and through the probe's file arrives twice within this time."""
 FAILURES_KEPT = 16
