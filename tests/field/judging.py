@@ -17,7 +17,7 @@ _SIZE = r"(\d[\d.,]*) ?([KMGT])i?B?\b"
 _PART_OF = re.compile(rf"{_SIZE} (?:are |is )?of (?:(?:the|its|a|an) )?(?:[a-z]+ )?(?:of )?{_SIZE}")
 _XLA = re.compile(r"[^.:;]*\bXLA\b[^.:;]*")
 _DENIED = re.compile(r"\b(no|not|nothing|never|without)\b", re.IGNORECASE)
-_PROPOSED = re.compile(rf"--(?:memory-limit|cpu-pool) {_SIZE}")
+_PROPOSED = re.compile(rf"--(?:memory-limit|cpu-pool) {_SIZE}(?! --allocator)")  # another allocator may do with as much
 
 _WELL = frozenset({"none", "not_memory", "setting_without_effect"})
 _RAN_OUT = r"Out of memory( at|:)|pool ran out|(?<!no)(?<!not a) leak\b"

@@ -213,8 +213,12 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     """Another layer of the same step may have asked for less."""
     calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
     steps = w.Window()
-    steps.allocate(24 * MIB, "net_1/upper/Relu", shape=[8, 96, 128, 64])
+    upper = steps.allocate(24 * MIB, "net_1/upper/Relu", shape=[8, 96, 128, 64])
     steps.allocate(MIB, "net_1/lower/Relu", shape=[8, 48, 64, 64])
+
+    steps.free(upper)
+    steps.allocate(MIB, "net_1/middle/Relu", shape=[8, 48, 64, 32])
+    steps.allocate(24 * MIB, "net_1/middle/Relu", shape=[8, 96, 128, 32])
 
     def text(layer: str, shape: list[int]) -> str:
         graph: dict[str, Any] = {"operation": "__inference_step_9", "node": f"net_1/{layer}/Relu"}
@@ -224,6 +228,7 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     assert "[8,48,64,64]" in text("lower", [8, 192, 256, 64])
     assert "[8,96,128,64]" in text("new", [8, 192, 256, 64])
     assert not text("upper", [8, 96, 128, 64]), "as much as before"
+    assert "[8,48,64,32]" in text("middle", [8, 96, 128, 32]), "as much, which is still there: it is of the same step"
     assert not text("lower", [8, 64, 64, 64]), "what has one of the new sizes is of the same batch"
 
 

@@ -11,7 +11,7 @@ from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, is_vectorized, largest_before
-from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
@@ -296,13 +296,15 @@ def step_larger(request: Request) -> Cause | None:
     if in_first_step(a, request.hooked, request.t):
         return None  # what was smaller was another layer's
     stock = request.stock
-    like = a.operation, a.shape, request.t, stock.shapes, a.line, a.node
+    waiting = waited(request.hooked, request.t)  # once it has failed, what the same step had made is freed
+    before = min(request.t, waiting.t) if waiting else request.t
+    like = a.operation, a.shape, before, stock.shapes, a.line, a.node
     past = largest_before(request.hooked, stock.device, *like)
     if past is None or a.asked < _LARGER * past.bytes:
         return None
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
-    before = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
-    asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {before}{format_bytes(past.bytes)}"
+    most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
+    asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
     who = request.who + (f" in {request.phase}" if request.phase not in ("", _USUAL) else "")
     return Cause(
         Key.STEP_LARGER,

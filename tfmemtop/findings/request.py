@@ -1,6 +1,7 @@
 """A request for memory for which there was no room: who asked, what was there, how large those before were. Pure."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Set
 from operator import le
@@ -122,7 +123,7 @@ def largest_before(
     name; else one for a tensor of as many dimensions, most of which are equal, or which the same *line* of the script
     asked for. What has the shape of one of the *variables* is left out: its size is not that of a batch; so is what may
     be of the same batch. ``None`` if neither a layer's name nor a shape is known, or if there was room for an even
-    larger one, or for as much by the same node.
+    larger one, or for as much by the same node, which has been freed since: else it may be of the same step.
     """
     name = operation if operation and not operation.startswith("__") else None
     if shape is None and (name is None or "/" not in name):
@@ -130,12 +131,12 @@ def largest_before(
     found: list[tuple[bool, bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
-        for kind, _ in _made_by(before, window, course):
+        for kind, _, freed in _made_by(before, window, course):
             known = list(kind.shape or ())
             if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
                 continue
             same = node is not None and named(course.name(kind)) == named(node)
-            if shape is not None and (_extends(shape, known) or (same and known == shape)):
+            if shape is not None and (_extends(shape, known) or (same and known == shape and freed)):
                 return None
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
             if wider and not same:
@@ -159,7 +160,7 @@ def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastReq
     sizes = Counter[int]()
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
-        for kind, count in _made_by(before, window, course):
+        for kind, count, _ in _made_by(before, window, course):
             if course.name(kind) == name:
                 sizes[kind.requested] += count
     if len(sizes) < _SIZES or min(sizes.values()) < _ROUNDS:
@@ -167,11 +168,16 @@ def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastReq
     return PastRequest((), max(sizes))
 
 
-def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple[Holding, int]]:
-    """Return the kinds of allocations of a *window* that were made by then, and how often."""
-    spans = zip(course.holdings, course.begins, strict=True)
-    past = Counter(place for place, event in spans if event < 0 or window.began + course.times[event] / _US <= before)
-    return [(course.kinds[place], past[place]) for place in sorted(past)]
+def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple[Holding, int, bool]]:
+    """Return the kinds of allocations of a *window* that were made by then, how often, and whether one was freed."""
+    events = bisect_right(course.times, (before - window.began) * _US)
+    spans = [
+        (place, 0 <= end < events)
+        for place, begin, end in zip(course.holdings, course.begins, course.ends, strict=True)
+        if begin < events
+    ]
+    past, freed = Counter(place for place, _ in spans), {place for place, ended in spans if ended}
+    return [(course.kinds[place], past[place], place in freed) for place in sorted(past)]
 
 
 def _same(one: str, other: str, *, whole: bool) -> bool:
