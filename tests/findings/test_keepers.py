@@ -209,7 +209,7 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     cause = kept(whole)
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
-    assert actions(cause) == [Action.SEPARATE_PROCESS, Action.DROP_MODELS]
+    assert actions(cause) == [Action.ONE_MODEL, Action.DROP_MODELS]
     in_keras = "/lib/keras/src/trainer.py"
     assert actions(kept(whole, file=in_keras)) == [Action.SEPARATE_PROCESS, Action.ONE_MODEL]
     plain = kept(look(variables, variables=copies))
@@ -260,7 +260,9 @@ def wide(*names: str) -> list[events.Variable]:
 def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list[events.Variable], number: int) -> None:
     cause = kept(look(variables=variables))
     assert ((cause is not None and cause.key is Key.VARIABLES_KEPT and cause.count) or 0) == number
-    assert (Action.DROP_MODELS in actions(cause)) == bool(number and "/" in variables[0].name)
+    of_model = "/" in variables[0].name and variables[0].kind == "variables"
+    assert (Action.DROP_MODELS in actions(cause)) == bool(number and of_model)
+    assert (Action.FEWER_OPTIMIZERS in actions(cause)) == bool(number and variables[0].kind == "optimizer")
     assert kept(look(variables=variables), need=replace(FULL, rose=149 * MIB)) is None, "made at once"
     one = group("runs[0].model", 9, 100 * MIB, "variables", items=1), group("runs[0].model", 9, MIB, "optimizer", 1)
     among = kept(look(*one, variables=variables))

@@ -215,6 +215,7 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     steps = w.Window()
     upper = steps.allocate(24 * MIB, "net_1/upper/Relu", shape=[8, 96, 128, 64])
     steps.allocate(MIB, "net_1/lower/Relu", shape=[8, 48, 64, 64])
+    steps.allocate(MIB, "net_1/table/Relu", shape=[4096, 1])
 
     steps.free(upper)
     steps.allocate(MIB, "net_1/middle/Relu", shape=[8, 48, 64, 32])
@@ -230,6 +231,7 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     assert not text("upper", [8, 96, 128, 64]), "as much as before"
     assert "[8,48,64,32]" in text("middle", [8, 96, 128, 32]), "as much, which is still there: it is of the same step"
     assert not text("lower", [8, 64, 64, 64]), "what has one of the new sizes is of the same batch"
+    assert not text("table", [4096, 256]) and text("table", [8192, 256]), "so is a column of as many rows"
 
 
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:

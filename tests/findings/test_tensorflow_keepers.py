@@ -64,6 +64,11 @@ def test_elements_are_told_with_the_line_that_made_them() -> None:
     error = events.OutOfMemory(t=30.0, pid=100, message="… passed to InterleaveDataset:1 … [[{{node map/Fill}}]]")
     opened = keeper(Scene(stock(look(), elements, device="CPU:0"), FULL, hooked(error)))
     assert opened is not None and "600 inputs open, with [512,512] float32 of each, made at data.py:6" in opened.text
+    waits = events.Waiting(t=29.0, pid=100, operation="IteratorGetNext", file="t.py", line=9, code="for x in data:")
+    of_inputs = stock(look(), elements, device="CPU:0", names="ParallelInterleaveDatasetV4")
+    read_ahead = keeper(Scene(of_inputs, FULL, hooked(waits)))
+    assert read_ahead is not None and actions(read_ahead) == [Action.INTERLEAVE_LESS]
+    assert keeper(Scene(of_inputs, FULL, hooked())) is None
 
 
 def test_results_of_the_models_layers_are_no_elements_of_a_data_set() -> None:

@@ -267,8 +267,9 @@ def variables_kept(scene: Scene) -> Cause | None:
             each = one.count / one.items
             what = f"objects with {one.count} variables" if each > 1 else "variables"
             if one.optimizer:
-                what = "models with their optimizers" if one.model else "optimizers"
-            remedies = _apart(scene, one.optimizer, copies and alike.same)
+                own = "objects with optimizers" if one.holder.endswith("[*]") else "optimizers"
+                what = "models with their optimizers" if one.model else own
+            remedies = _apart(scene, models, one.optimizer, copies and alike.same)
             text = f"{capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
@@ -284,7 +285,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         running = scene.running if made and " for " in made.code else ""  # a comprehension's list has no name
         where = f", {held.items} in {holder_name(held.holder)}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
-        remedies = _apart(scene, bool(of_layer), alike.same)
+        remedies = _apart(scene, bool(of_layer) and not alike.slots, alike.slots, alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
     return None
 
@@ -296,6 +297,8 @@ def _variables_kept(
     beside = (one for one in scene.stock.kept if one.variables and holder != one.holder and one.items > 1)
     more = next((one for one in beside if one.holder.partition("[*]")[0] == root), None)
     kind = "" if more is None else "models " if more.model else "optimizers " if more.optimizer else ""
+    if more is not None and more.model and Action.FEWER_OPTIMIZERS in remedies:
+        remedies = (Action.DROP_MODELS, *remedies)
     also = f"; {holder_name(more.holder)} keeps {kind}{format_bytes(more.bytes)}" if more else ""
     return Cause(
         Key.VARIABLES_KEPT,
@@ -314,14 +317,19 @@ def _in_sessions(scene: Scene) -> bool:
     return any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device)))
 
 
-def _apart(scene: Scene, models: bool, same: bool) -> tuple[Remedy, ...]:
-    """Return what frees the variables of one of several *models* before the next is made, *same* if they are alike."""
+def _apart(scene: Scene, models: bool, optimizers: bool, same: bool) -> tuple[Remedy, ...]:
+    """Return what frees the variables of one of several *models* before the next is made, *same* if they are alike.
+
+    Or those of *optimizers*, of which one model may have several.
+    """
     if _in_sessions(scene):
         return (Action.SEPARATE_GRAPH,)
-    if models and any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
+    if not models:
+        return (Action.FEWER_OPTIMIZERS if optimizers else Action.BOUND_CACHE,)
+    if any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
         # TensorFlow keeps the variables of a function that Keras compiled.
         return (Action.SEPARATE_PROCESS, Action.ONE_MODEL) if same else (Action.SEPARATE_PROCESS,)
-    return (Action.SEPARATE_PROCESS, Action.DROP_MODELS) if models else (Action.BOUND_CACHE,)
+    return Action.ONE_MODEL if same else Action.SEPARATE_PROCESS, Action.DROP_MODELS
 
 
 def runtime_keeps(scene: Scene) -> Cause | None:

@@ -211,5 +211,10 @@ def _is_of_another_width(known: list[int], shape: list[int]) -> bool:
 
 
 def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:
-    """Return whether no new size of *shape* is in *known*: what has one belongs to the same batch."""
+    """Return whether no new size of *shape* is in *known*: what has one belongs to the same batch.
+
+    So does a column of as many rows.
+    """
+    if known[-1] == 1 < shape[-1] and known[:-1] == shape[:-1]:
+        return False
     return set(known).isdisjoint(new for old, new in zip(known, shape, strict=True) if new > old)

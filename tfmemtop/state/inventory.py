@@ -61,12 +61,16 @@ _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 
 class Copies(msgspec.Struct, frozen=True):
-    """Variables alike, named ``name``, as of ``number`` models: ``bytes`` of all, ``same`` if of the same shapes."""
+    """Variables alike, named ``name``, as of ``number`` models: ``bytes`` of all, ``same`` if of the same shapes.
+
+    ``slots`` if they are those of optimizers.
+    """
 
     name: str
     number: int
     bytes: int
     same: bool
+    slots: bool = False
 
 
 class Inventory(msgspec.Struct, frozen=True, dict=True):
@@ -226,7 +230,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         most = max(named or sizes, key=lambda root: (sizes[root], root))
         number, shapes = numbers[most], list(owners.get(most, {}).values())
         size = sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
-        return Copies(most[0], number, size, same=all(each == shapes[0] for each in shapes))
+        return Copies(most[0], number, size, same=all(each == shapes[0] for each in shapes), slots=most in slots)
 
     @cached_property
     def shapes(self) -> set[tuple[int, ...]]:
