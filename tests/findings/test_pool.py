@@ -216,7 +216,9 @@ def test_others_held_the_card_when_the_run_started() -> None:
     assert (held.used, held.whole, held.limit) == (60 * GIB, CARD, None) and held.free > 79 * GIB
     assert held.largest == Holder(900, 58 * GIB, "other.py")
     with_limit = found(begin(others=60 * GIB), effective(True), reading(3.0, MIB, limit=78 * GIB))[OthersHoldCard]
-    assert with_limit.limit == 78 * GIB
+    assert with_limit.limit == 78 * GIB and with_limit.severity is Severity.INFO, "little of it was needed"
+    needed = found(begin(others=60 * GIB), effective(True), reading(3.0, 60 * GIB, limit=78 * GIB))[OthersHoldCard]
+    assert needed.severity is Severity.WARNING
     # Where the driver names no processes, our own memory is not the others'.
     unnamed = [s.device_reading(3.0 + i, {100: None, 901: 60 * GIB}, missing=UNTOLD) for i in range(5)]
     assert OthersHoldCard not in found(begin(), effective(True), unnamed)

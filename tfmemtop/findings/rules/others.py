@@ -6,7 +6,7 @@ from pathlib import PurePath
 import msgspec
 
 from tfmemtop.findings.cause import Key
-from tfmemtop.findings.finding import DeviceFinding, Said
+from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Place, place_name
 from tfmemtop.findings.remedy import GROWTH, Action
 from tfmemtop.findings.rules import rule
@@ -19,6 +19,9 @@ from tfmemtop.units import format_bytes
 
 HELD_SHARE = 0.1
 """Share of a card. Less than this, held by other processes at the start, does not matter."""
+
+_USED_SHARE = 0.5
+"""Share of the limit. What others hold is no problem of a run that never had as much in use."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -38,6 +41,7 @@ class OthersHoldCard(DeviceFinding, frozen=True):
 
     ``limit`` is that of the pool, ``None`` where it is not known. It is at most ``free``, the bytes that were free at
     the start. ``largest`` is the process that holds most of the card now, of all that do not belong to the run.
+    ``peak`` are the most bytes that the pool had in use.
     """
 
     key = Key.OTHERS
@@ -49,6 +53,12 @@ class OthersHoldCard(DeviceFinding, frozen=True):
     free: int
     limit: int | None
     largest: Holder | None
+    peak: int | None = None
+
+    @property
+    def severity(self) -> Severity:
+        much = self.limit is None or self.peak is None or self.peak >= _USED_SHARE * self.limit
+        return Severity.WARNING if much else Severity.INFO
 
     @property
     def said(self) -> Said:
@@ -87,7 +97,7 @@ def _held_before(state: State, device: RunDevice, card: DeviceState) -> OthersHo
     gone_in_time = limit is not None and limit > whole - used
     if used < whole * HELD_SHARE or gone_in_time:
         return None
-    return OthersHoldCard(device.place, used, whole, free, limit or None, _largest_of_others(state, card))
+    return OthersHoldCard(device.place, used, whole, free, limit or None, _largest_of_others(state, card), device.peak)
 
 
 def _largest_of_others(state: State, card: DeviceState) -> Holder | None:
