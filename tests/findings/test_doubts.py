@@ -166,7 +166,7 @@ def test_between_several_gpus_nccl_has_its_buffers() -> None:
     def beside(size: int, *cards: int) -> Found:
         stream = [*begin(gpus=2), *(on_card(index, True) for index in cards)]
         stream += [reading(3.0, GIB, GIB, GIB, name=f"GPU:{index}") for index in cards]
-        return found(stream, [s.device_reading(4.0 + i, {100: GIB + size}) for i in range(3)])
+        return found(stream, [s.device_reading(4.0 + i / 4, {100: GIB + size}) for i in range(3)])
 
     assert OutsidePool in beside(1600 * MIB, 0)
     assert OutsidePool not in beside(1600 * MIB, 0, 1)
@@ -175,7 +175,7 @@ def test_between_several_gpus_nccl_has_its_buffers() -> None:
 
 def test_between_the_ranks_of_a_job_nccl_has_its_buffers_too() -> None:
     stream = [*begin(), effective(True), reading(3.0, GIB, GIB, GIB)]
-    stream += [s.device_reading(4.0 + i, {100: GIB + 1500 * MIB}) for i in range(3)]
+    stream += [s.device_reading(4.0 + i / 4, {100: GIB + 1500 * MIB}) for i in range(3)]
     assert OutsidePool in found(stream)
     assert isinstance(stream[0], events.Session)
     stream[0] = msgspec.structs.replace(stream[0], placement=Placement(rank=0, ranks=2, host="box"))
@@ -184,7 +184,7 @@ def test_between_the_ranks_of_a_job_nccl_has_its_buffers_too() -> None:
 
 def test_kernels_that_are_all_loaded_at_once_are_named() -> None:
     at_once = initialised(CUDA_MODULE_LOADING="EAGER")
-    held = [s.device_reading(4.0 + i, {100: 3 * GIB}) for i in range(3)]
+    held = [s.device_reading(4.0 + i / 4, {100: 3 * GIB}) for i in range(3)]
     for environment, named in ((at_once, True), (initialised(), False)):
         finding = found(begin(), environment, effective(True), reading(3.0, GIB, GIB, GIB), held)[OutsidePool]
         assert finding.eager is named

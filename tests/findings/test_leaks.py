@@ -249,6 +249,10 @@ def test_host_memory_of_a_healthy_run_is_no_finding() -> None:
     assert HostGrowth not in found(rest, host(*growing(100)))  # so early, caches are still being filled
     assert HostGrowth not in found(rest, host(*growing(60), *[4 * GIB + 60 * MIB] * 200))
     assert HostGrowth not in found(rest, host(*growing(180, step=100_000)))
+    loading = [22, 191, 422, 433, 443, 461, 469, 491, 556, 635, 659, 721, 772, 803, 836, 913, 1332, 1884]  # MiB
+    loading += [2779, 3861, 4388, 4854, 5447, 5704, 5719, 5980, 6086, 6308, 6349, 6352, 6356, 6367]
+    assert HostGrowth not in found(rest, host(*(size * MIB for size in loading))), "CUDA's libraries and kernels"
+    assert HostGrowth in found(rest, host(*(200 * MIB * second for second in range(40))))
     rising = [reading(3.0 + i, MIB * i // 5, pool=GIB, name="CPU:0") for i in range(180)]
     both = sorted([*host(*growing(180)), *rising], key=lambda event: event.t)
     assert "pools grew by 3" in found(rest, both)[HostGrowth].said.text, "by less than a quarter of it"

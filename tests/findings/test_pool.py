@@ -159,11 +159,14 @@ UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
 
 
 def test_memory_outside_the_pool() -> None:
+    pools = [reading(91.0 + i, 700 * MIB, 800 * MIB, 1026 * MIB) for i in range(3)]
     more = [s.device_reading(91.0 + i, {100: 1634 * MIB + 2 * GIB}) for i in range(3)]
-    finding = found(HEALTHY, more)[OutsidePool]
+    finding = found(HEALTHY, *zip(pools, more, strict=True))[OutsidePool]
     assert (finding.pid, finding.outside, finding.total) == (100, 608 * MIB + 2 * GIB, 1634 * MIB + 2 * GIB)
     assert not finding.between_gpus and not finding.eager
     assert found(HEALTHY, [s.device_reading(91.0 + i, {100: 1634 * MIB + 400 * MIB}) for i in range(3)]) == []
+    # The hook may have been held up since its last reading of the pool.
+    assert found(HEALTHY, [msgspec.structs.replace(one, t=one.t + 5) for one in more]) == []
     # NVML reports a region that is not yet in the allocator's reading. This lasts for one reading only.
     assert found(HEALTHY, more[:1]) == []
 

@@ -126,8 +126,8 @@ def _between_two(full: AllocationFailed | NoRoom, found: Iterable[Finding]) -> C
     two = next((one for one, pids in rivals if full.anatomy.pid in pids), None)
     if two is None or full.cause.key is not Key.OTHERS:
         return full.cause
-    evidence = (two.said.figures, *full.cause.evidence[1:])  # the first tells how much of theirs was lacking
-    return replace(full.cause, text=two.said.headline, remedies=two.remedies, code=two.said.code, evidence=evidence)
+    said, helps = two.said, two.remedies[:1]
+    return replace(full.cause, text=said.headline, remedies=helps, code=said.code, evidence=(said.figures,))
 
 
 def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:

@@ -102,6 +102,9 @@ Once TensorFlow has made its devices, its own scratch is in use: 1792 bytes on a
 load kernels and make cuBLAS allocate its workspace. Both are outside the pool, as the context is.
 """
 
+STALE_S = 2.0
+"""Seconds. The hook was held up, as by a library that is being loaded, if its reading of a pool is older."""
+
 FIRST_REGION = 2 * MIB
 """Bytes that a growing pool of BFC takes first, for that scratch. They are known without the probe."""
 
@@ -120,7 +123,8 @@ def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
     context.unconfirmed = now
     _note_what_came(context, now)
     rest = now.rest if known else None
-    if rest is None or rest < 0:
+    held_up = any(now.t - one.t > STALE_S for one in now.readings.values())
+    if rest is None or rest < 0 or held_up:
         return
     # The pools were read a little earlier, and pools mostly grow: the rest is rarely too small.
     if not context.exact:
