@@ -392,6 +392,10 @@ CASES = (
         holder="jobs", remedy="bound", never="no path",
     ),
     Case(
+        "scan_gradient", "scan_gradient.py 2000", "--cpu-pool 256M", "limit_too_small", "scan_gradient.py 200",
+        holder="fit_step", remedy="shorter", never=r"smaller model|before, at most",
+    ),
+    Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
     ),

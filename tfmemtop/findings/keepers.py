@@ -208,16 +208,23 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
         return None
     predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
-    whole = f"{scene.running}: {scene.sized(min(most.bytes, scene.stock.rest))}."
-    holds = (tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None))
+    kinds = [tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None)]
+    size, count = min(most.bytes, scene.stock.rest), most.count
+    alike = (one for one in scene.stock.kept if one.shape == tuple(most.shape or ()) and not one.variables)
+    part = next((one for one in alike if one.count >= MANY), None)
+    texts = [f"Python holds {count:,} tensors of {what}{scene.running}: {scene.sized(size)}." for what in kinds]
+    if part is not None:  # of many objects in one container, not all are looked into
+        size, count = size + part.bytes, count + part.count
+        whose = f"{capital(holder_name(part.holder))} keeps at least {part.count:,} of the {count:,} tensors of"
+        texts = [f"{whose} {what} that Python holds: {scene.sized(size)}." for what in kinds]
     return Cause(
         Key.TENSORS_KEPT,
-        fitting(*(f"Python holds {most.count:,} tensors of {what}{whole}" for what in holds), room=scene.room_at),
-        "",
-        most.bytes,
-        most.count,
+        fitting(*texts, room=scene.room_at),
+        part.holder if part else "",
+        size,
+        count,
         (Action.PREDICT_PARTS if predicts else Action.KEEP_ARRAYS,),
-        evidence=(*_made_by(most, scene), *_unseen(scene)),
+        evidence=(*_made_by(most, scene), *(() if part else _unseen(scene))),
     )
 
 
@@ -225,8 +232,8 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
     hidden = (
-        "They may wait for Python's garbage collector, or a thread's own data may hold them, or, up to Python 3.12, a "
-        "local variable of a function that runs."
+        "They may wait for Python's garbage collector, or a thread's own data may hold them, or a NumPy array of "
+        "objects, or, up to Python 3.12, a local variable of a function that runs."
     )
     return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
 

@@ -19,7 +19,7 @@ _OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on
 
 
 def longer_loop(request: Request) -> Cause | None:
-    """A loop of a graph runs for more rounds than before, and what each round has computed is still there."""
+    """A loop of a graph runs for more rounds than before, or at all, and what each has computed is still there."""
     parts = [part for part in request.stock.parts if _IN_LOOP.search(part.operation)]
     size = sum(part.bytes for part in parts)
     if not parts or size * 2 < request.stock.in_use:
@@ -34,23 +34,28 @@ def longer_loop(request: Request) -> Cause | None:
     )
     windows = recorded(request.hooked.windows.get(request.stock.device))
     newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
-    peaks = [standing(window, request.hooked, By.OPERATION) for window in windows if window.ended <= newest]
+    # What ended later, or without a function, may be of the step that found no room.
+    before = [window for window in windows if window.function and window.ended <= min(newest, request.began)]
+    peaks = [standing(window, request.hooked, By.OPERATION) for window in before]
     past = [
         sum(part.count for row in peak.holders for part in row.parts if part.operation == operation) for peak in peaks
     ]
     most = max(past, default=0)
-    if rounds < _ROUNDS or not most or rounds < _MORE_ROUNDS * most:
+    if rounds < _ROUNDS or rounds < _MORE_ROUNDS * most:
         return None
     # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
     why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
-    who = at_line(operation_name(request.anatomy.operation) or "The script", request.anatomy.line)
+    name = request.anatomy.operation or ""
+    who = at_line(operation_name(name) if name.startswith("__") else "TensorFlow", request.anatomy.line)
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
+    told = f", {sized}; before, at most {most:,}." if most else f": {sized}."
+    remedy = Action.BOUND_REQUEST if most else Action.SHORTER_LOOP
     return Cause(
-        Key.STEP_LARGER,
-        fitting(*(f"{results}{told}, {sized}; before, at most {most:,}." for told in (f" {why}", "")), room=PREFIX),
+        Key.STEP_LARGER if most else Key.LIMIT_TOO_SMALL,
+        fitting(*(f"{results}{how}{told}" for how in (f" {why}", "")), room=PREFIX, brief=remedy.brief),
         who,
         size,
         rounds,
-        (Action.BOUND_REQUEST,),
+        (remedy,),
         evidence=(f"They are kept {why}: each round needs as much again.",),
     )

@@ -11,7 +11,7 @@ from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, is_vectorized, largest_before
-from tfmemtop.state.anatomy import Anatomy, waited
+from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
@@ -296,9 +296,7 @@ def step_larger(request: Request) -> Cause | None:
     if in_first_step(a, request.hooked, request.t):
         return None  # what was smaller was another layer's
     stock = request.stock
-    waiting = waited(request.hooked, request.t)  # once it has failed, what the same step had made is freed
-    before = min(request.t, waiting.t) if waiting else request.t
-    like = a.operation, a.shape, before, stock.shapes, a.line, a.node
+    like = a.operation, a.shape, request.began, stock.shapes, a.line, a.node
     past = largest_before(request.hooked, stock.device, *like)
     if past is None or a.asked < _LARGER * past.bytes:
         return None

@@ -128,6 +128,9 @@ class Action:
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
+    SHORTER_LOOP = Remedy(
+        "use shorter sequences or smaller batches: fewer or smaller rounds (or tf.recompute_grad around what each does)"
+    )
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )

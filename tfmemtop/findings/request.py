@@ -11,7 +11,7 @@ import msgspec
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.names import named_spot, node_name, operation_name
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
@@ -41,6 +41,12 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def asked(self) -> int | None:
         return self.anatomy.asked
+
+    @property
+    def began(self) -> float:
+        """When the script began to wait for room. Once it has failed, what the same step had made is freed."""
+        waiting = waited(self.hooked, self.t)
+        return min(self.t, waiting.t) if waiting else self.t
 
     @property
     def who(self) -> str:
