@@ -143,7 +143,8 @@ class Sampler:
     def _work(self, stopping: bool) -> Optional[float]:
         """Do all that is due now; return the seconds until the next is due, ``None`` if this was the last."""
         link, now = self._messenger.link, time.monotonic()
-        chores = stopping or now >= self._next_chores - self._interval / 2  # where a reading is due too, at once
+        # The first window is opened at once. If a reading is due, what is due soon is done too.
+        chores = stopping or self._windows.wanted or now >= self._next_chores - self._interval / 2
         if chores:
             self._orders += link.listen()
             while self._orders and self._collector.room():
@@ -178,7 +179,7 @@ class Sampler:
     def _chores_due(self) -> float:
         """Return when, by the monotonic clock, there is more to do than a reading."""
         now = time.monotonic()
-        at_once = self._windows.wanted or self._orders or now < self._first_until
+        at_once = self._orders or now < self._first_until
         due = [now + (self._interval if at_once else _CHORES_S), self._pools.next_map(), self._windows.next()]
         due += [now + PAUSE_S] if self._lines.wanted else []
         return min(each for each in due if each is not None)
