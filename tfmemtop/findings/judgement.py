@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tfmemtop.events.runs import Way
-from tfmemtop.findings.cause import LONGEST, Cause, Key
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.names import spot
@@ -89,10 +89,9 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
-            waited, cause = "TensorFlow waited for room again and again.", _between_two(finding, found)
-            if len(text := f"{waited} {cause.text}") <= LONGEST:
-                return replace(cause, text=text), finding
-            return replace(cause, evidence=(waited, *cause.evidence)), finding
+            cause = _between_two(finding, found)
+            text = fitting(f"TensorFlow waited for room again and again. {cause.text}", cause.text)
+            return replace(cause, text=text), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):

@@ -325,10 +325,7 @@ def _in_sessions(scene: Scene) -> bool:
 
 
 def _apart(scene: Scene, models: bool, optimizers: bool, same: bool) -> tuple[Remedy, ...]:
-    """Return what frees the variables of one of several *models* before the next is made, *same* if they are alike.
-
-    Or those of *optimizers*, of which one model may have several.
-    """
+    """Return what frees the variables of several *models*, *same* if they are alike, or of *optimizers* alone."""
     if _in_sessions(scene):
         return (Action.SEPARATE_GRAPH,)
     if not models:

@@ -94,10 +94,7 @@ class Action:
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) begins anew")
-    FEWER_OPTIMIZERS = Remedy(
-        "use fewer optimizers, or SGD: one serves all phases of a model (learning_rate.assign(rate) changes its rate), "
-        "and SGD keeps nothing for each weight"
-    )
+    FEWER_OPTIMIZERS = Remedy("use fewer optimizers, or SGD: one serves all phases; SGD keeps nothing for each weight")
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
         "close each Session that is no longer needed: with a tf.Graph and a Session for each, that frees it"
@@ -120,17 +117,12 @@ class Action:
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
     CACHE_IN_FILE = Remedy("cache in a file: cache(FILE); or before the elements are decoded, or not at all")
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
-    INTERLEAVE_LESS = Remedy(
-        "use a smaller cycle_length: fewer inputs are open at a time; without prefetch and num_parallel_calls, each is "
-        "read less far ahead; or open smaller inputs"
-    )
+    INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open; prefetch in it reads ahead in each")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
-    SHORTER_LOOP = Remedy(
-        "use shorter sequences or smaller batches: fewer or smaller rounds (or tf.recompute_grad around what each does)"
-    )
+    SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around what a round does)")
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )

@@ -217,10 +217,6 @@ def _is_of_another_width(known: list[int], shape: list[int]) -> bool:
 
 
 def _is_of_another_batch(known: list[int], shape: list[int]) -> bool:
-    """Return whether no new size of *shape* is in *known*: what has one belongs to the same batch.
-
-    So does a column of as many rows.
-    """
-    if known[-1] == 1 < shape[-1] and known[:-1] == shape[:-1]:
-        return False
-    return set(known).isdisjoint(new for old, new in zip(known, shape, strict=True) if new > old)
+    """Return whether no new size of *shape* is in *known*: what has one, or is a column, belongs to the same batch."""
+    column = known[-1] == 1 and known[:-1] == shape[:-1]
+    return not column and set(known).isdisjoint(new for old, new in zip(known, shape, strict=True) if new > old)

@@ -122,9 +122,6 @@ _BUFFERS = {
 }
 """The kinds of data sets that keep elements, with what helps."""
 
-_NEXT = "IteratorGetNext"
-"""The operation that waits for the next element of a data set."""
-
 _MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
 """The names of TensorFlow's operations that make them. Keras itself prefetches some, so that says little."""
 
@@ -196,10 +193,10 @@ def _of_step(scene: Scene) -> int:
 def _buffering(scene: Scene) -> str | None:
     """Return which kind of buffer a data set of the script's has: the first that can be large; ``None`` without one."""
     failure, waiting = scene.hooked.failure, scene.hooked.waiting
-    if failure is not None and "InterleaveDataset" in failure.error.message:
-        return _INTERLEAVE  # an operation of its function failed
-    if waiting and waiting.operation == _NEXT and any("InterleaveDataset" in each for each in scene.stock.operations):
-        return _INTERLEAVE
+    next_waits = waiting is not None and waiting.operation == "IteratorGetNext"
+    messages = ([failure.error.message] if failure else []) + [*scene.stock.operations] * next_waits
+    if any("InterleaveDataset" in each for each in messages):
+        return _INTERLEAVE  # an operation of its function failed, or waits
     look = scene.stock.look or scene.stock.census
     told = list(look.buffers) if look else []
     known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
