@@ -49,6 +49,8 @@ class CommonQuestion(DescribedEnum):
 _WITHOUT_GPU = {CommonQuestion.ALL_TAKEN, CommonQuestion.EFFICIENTLY}
 
 _LISTED = 4
+_NO_LIMIT = "cuda_malloc_async, CUDA's own pool, takes what is needed."
+_SHARE = "a share that per_process_gpu_memory_fraction in the session's ConfigProto sets"
 
 _NEARLY_ALL = 0.9
 """Share of what is taken of a card. If the run has more than this, other processes do not matter."""
@@ -128,10 +130,6 @@ def _card(seen: RunReview) -> int | None:
 def _most_of_card(seen: RunReview, run: RunState) -> bool:
     taken, card = run.peak_process_total if run.peak_pool is None else run.peak_pool, _card(seen)
     return taken is not None and card is not None and taken >= card * WHOLE_CARD
-
-
-_NO_LIMIT = "cuda_malloc_async, CUDA's own pool, takes what is needed."
-_SHARE = "a share that per_process_gpu_memory_fraction in the session's ConfigProto sets"
 
 
 def _has_share(seen: RunReview, run: RunState) -> bool:
@@ -277,8 +275,9 @@ def _growth(seen: RunReview, run: RunState) -> Iterator[str]:
     if kind is PoolKind.RESERVED:
         yield f"With growth on the pool begins small; at most {format_bytes(run.peak_in_use)} were in use."
     else:
-        grew = f"The pool grew {counted(len(steps), 'time')}, to {format_bytes(run.peak_pool)}"
-        yield f"{grew}: what is freed stays in it." if steps else "The pool's growth was not seen."
+        grew = f"grew {counted(len(steps), 'time')}," if steps else "came"
+        pool = f"The pool {grew} to {format_bytes(run.peak_pool)}: what is freed stays in it."
+        yield pool if run.peak_pool else "The pool's growth was not seen."
         yield _otherwise(seen, run, kind)
     if steps and kind is not PoolKind.RESERVED:
         shown = ", ".join(
