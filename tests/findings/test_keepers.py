@@ -213,7 +213,7 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     cause = kept(whole)
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
-    assert actions(cause) == [Action.ONE_MODEL, Action.DROP_MODELS]
+    assert actions(cause) == [Action.DROP_MODELS, Action.ONE_MODEL]
     in_keras = "/lib/keras/src/trainer.py"
     assert actions(kept(whole, file=in_keras)) == [Action.SEPARATE_PROCESS, Action.ONE_MODEL]
     plain = kept(look(variables, variables=copies))

@@ -306,6 +306,8 @@ def _variables_kept(
     kind = "" if more is None else "models " if more.model else "optimizers " if more.optimizer else ""
     if more is not None and more.model and Action.FEWER_OPTIMIZERS in remedies:
         remedies = (Action.DROP_MODELS, *remedies)
+    elif holder and Action.DROP_MODELS in remedies:
+        remedies = remedies[::-1]  # the script can drop what it holds
     also = f"; {holder_name(more.holder)} keeps {kind}{format_bytes(more.bytes)}" if more else ""
     return Cause(
         Key.VARIABLES_KEPT,
