@@ -267,6 +267,8 @@ def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list
     of_model = "/" in variables[0].name and variables[0].kind == "variables"
     assert (Action.DROP_MODELS in actions(cause)) == bool(number and of_model)
     assert (Action.FEWER_OPTIMIZERS in actions(cause)) == bool(number and variables[0].kind == "optimizer")
+    of_keras = kept(look(variables=variables), file="/lib/keras/src/trainer.py")
+    assert Action.FEWER_OPTIMIZERS not in actions(of_keras), "TensorFlow keeps them"
     assert kept(look(variables=variables), need=replace(FULL, rose=149 * MIB)) is None, "made at once"
     one = group("runs[0].model", 9, 100 * MIB, "variables", items=1), group("runs[0].model", 9, MIB, "optimizer", 1)
     among = kept(look(*one, variables=variables))

@@ -330,11 +330,12 @@ def _apart(scene: Scene, models: bool, optimizers: bool, same: bool) -> tuple[Re
     """Return what frees the variables of several *models*, *same* if they are alike, or of *optimizers* alone."""
     if _in_sessions(scene):
         return (Action.SEPARATE_GRAPH,)
-    if not models:
-        return (Action.FEWER_OPTIMIZERS if optimizers else Action.BOUND_CACHE,)
-    if any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values()):
+    compiled = any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values())
+    if compiled and (models or optimizers):
         # TensorFlow keeps the variables of a function that Keras compiled.
         return (Action.SEPARATE_PROCESS, Action.ONE_MODEL) if same else (Action.SEPARATE_PROCESS,)
+    if not models:
+        return (Action.FEWER_OPTIMIZERS if optimizers else Action.BOUND_CACHE,)
     return Action.ONE_MODEL if same else Action.SEPARATE_PROCESS, Action.DROP_MODELS
 
 

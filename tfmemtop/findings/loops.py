@@ -52,7 +52,7 @@ def longer_loop(request: Request) -> Cause | None:
     remedy = Action.BOUND_REQUEST if most else Action.SHORTER_LOOP
     return Cause(
         Key.STEP_LARGER if most else Key.LIMIT_TOO_SMALL,
-        fitting(*(f"{results}{how}{told}" for how in (f" {why}", "")), room=PREFIX, brief=remedy.brief),
+        fitting(*(f"{results}{how}{told}" for how in (f" {why}", "")), room=PREFIX, brief="" if most else remedy.brief),
         who,
         size,
         rounds,
