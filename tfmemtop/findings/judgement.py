@@ -90,8 +90,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
             cause = _between_two(finding, found)
-            text = fitting(f"TensorFlow waited for room again and again. {cause.text}", cause.text)
-            return replace(cause, text=text), finding
+            text = f"TensorFlow waited for room again and again. {cause.text}"
+            return replace(cause, text=fitting(text, cause.text if cause.holder else text)), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
