@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
-from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import PASSED, capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
@@ -16,14 +15,15 @@ from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.findings.tensorflow_keepers import (
     SESSION,
     constants_captured,
+    copies_of_host_tensors,
     dataset_buffer,
     graph_grows,
     is_keras,
     tape_open,
 )
-from tfmemtop.state.attribution import COPIED, Kind
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
-from tfmemtop.state.holdings import TENSORS, Kept
+from tfmemtop.state.holdings import Kept
 from tfmemtop.state.inventory import Group
 from tfmemtop.state.windows import recorded
 from tfmemtop.units import counted, format_bytes
@@ -141,34 +141,6 @@ def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str]:
     if gradients:
         return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
     return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory"
-
-
-def copies_of_host_tensors(scene: Scene) -> Cause | None:
-    """A list of the script's keeps tensors of the host, and so the copies that operations on the GPU made of them.
-
-    TensorFlow keeps such a copy as long as the tensor itself: a ``TensorHandle`` has a mirror for each device.
-    """
-    look = scene.stock.look
-    copied = [part for part in scene.stock.parts if part.shape == COPIED and part.count >= MANY]
-    for group in look.alike if look and not is_cpu(scene.stock.device) else ():
-        each = group.bytes // group.count
-        parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
-        if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].requested):
-            continue
-        who, most = f"{capital(holder_name(group.holder))} keeps" if group.holder else "Python keeps", parts[0]
-        copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
-        return Cause(
-            Key.TENSORS_KEPT,
-            f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow keeps {copies}: "
-            f"{scene.sized(most.requested)}.",
-            group.holder,
-            most.requested,
-            most.count,
-            (Action.KEEP_ARRAYS,),
-            ("tensor.numpy()  # the GPU copy of an array is freed after the operation",),
-            (f"Each is {tensor_text(list(group.shape or []), group.dtype)}.",),
-        )
-    return None
 
 
 def _more(one: Kept, scene: Scene) -> str:

@@ -12,12 +12,13 @@ from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import argument_changed, capital, holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.scene import MANY, Scene
-from tfmemtop.state.attribution import Kind
+from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holders import Part
+from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.inventory import NUMBER, is_constant
 from tfmemtop.state.windows import recorded
 from tfmemtop.tensorflow_text import failed_node
-from tfmemtop.units import format_bytes
+from tfmemtop.units import counted, format_bytes
 
 SESSION = "SessionRun"
 """The function of the steps of a TensorFlow 1 session, whose variables the graph keeps."""
@@ -214,6 +215,34 @@ def _room(kind: str, told: list[DatasetBuffer], each: int) -> float:
 def _alike(buffer: DatasetBuffer, each: int) -> bool:
     """Return whether allocations of *each* bytes may be elements of *buffer*, or the largest of their tensors."""
     return (buffer.each or 0) / 2 <= each <= (buffer.each or 0)
+
+
+def copies_of_host_tensors(scene: Scene) -> Cause | None:
+    """A list of the script's keeps tensors of the host, and so the copies that operations on the GPU made of them.
+
+    TensorFlow keeps such a copy as long as the tensor itself: a ``TensorHandle`` has a mirror for each device.
+    """
+    look = scene.stock.look
+    copied = [part for part in scene.stock.parts if part.shape == COPIED and part.count >= MANY]
+    for group in look.alike if look and not is_cpu(scene.stock.device) else ():
+        each = group.bytes // group.count
+        parts = [part for part in copied if part.requested == each * part.count and part.count <= group.count]
+        if group.kind != TENSORS or not is_cpu(group.device) or not parts or not scene.matters(parts[0].requested):
+            continue
+        who, most = f"{capital(holder_name(group.holder))} keeps" if group.holder else "Python keeps", parts[0]
+        copies = "GPU copies of " + ("them" if most.count == group.count else f"the {most.count:,} that were used")
+        return Cause(
+            Key.TENSORS_KEPT,
+            f"{who} {counted(group.count, 'tensor')} on the host, and TensorFlow keeps {copies}: "
+            f"{scene.sized(most.requested)}.",
+            group.holder,
+            most.requested,
+            most.count,
+            (Action.KEEP_ARRAYS,),
+            ("tensor.numpy()  # the GPU copy of an array is freed after the operation",),
+            (f"Each is {tensor_text(list(group.shape or []), group.dtype)}.",),
+        )
+    return None
 
 
 _ON_TAPE = 64
