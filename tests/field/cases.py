@@ -391,10 +391,8 @@ CASES = (
         "futures_kept", "futures_kept.py kept", "--cpu-pool 300M", "tensors_kept", "futures_kept.py popped",
         holder="jobs", remedy="bound", never="no path",
     ),
-    Case(
-        "scan_gradient", "scan_gradient.py 2000", "--cpu-pool 256M", "limit_too_small", "scan_gradient.py 200",
-        holder="fit_step", remedy="shorter", never=r"smaller model|before, at most",
-    ),
+    Case("scan_gradient", "scan_gradient.py 2000", "--cpu-pool 256M", "limit_too_small", "scan_gradient.py 200",
+         holder="fit_step", remedy="shorter", never=r"smaller model|before, at most"),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
