@@ -85,7 +85,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
         limited = host_memory(state).limited
-        text = f"The kernel killed the run: host memory ran out{f'; it had {limited}' if limited else ''}."
+        text = f"The kernel killed the run: host memory ran out{f'; the limit is {limited}' if limited else ''}."
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:

@@ -93,7 +93,7 @@ class Action:
     DROP_MODELS = Remedy("keep figures, not models: drop each model, and call gc.collect(), before the next is made")
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) begins anew")
+    ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     FEWER_OPTIMIZERS = Remedy("use fewer optimizers, or SGD: one serves all phases; SGD keeps nothing for each weight")
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
@@ -117,12 +117,12 @@ class Action:
     SMALLER_BUFFER = Remedy("use a smaller buffer: shuffle indices or file names, and load after that")
     CACHE_IN_FILE = Remedy("cache in a file: cache(FILE); or before the elements are decoded, or not at all")
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
-    INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open; prefetch in it reads ahead in each")
+    INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open at once, each with its own prefetch")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
-    SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around what a round does)")
+    SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around the loop's body)")
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )

@@ -132,7 +132,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
         fast = rise.size >= max(FAST, rise.first / 2)
         early = retraced is None and rise.span_s < LEAST_S
         late = [window.low for window in hooked.host.windows if window.start >= rise.end - rise.span_s / 4]
-        if (not fast and (early or steps < MANY)) or (early and (late[-1] - late[0]) * 8 < rise.size):
+        if (not fast and (early or steps < MANY)) or (early and late and (late[-1] - late[0]) * 8 < rise.size):
             continue  # what is loaded at the start has come to an end
         pools = _pools_rose(hooked, rise)
         if pools > rise.size * POOL_SHARE:

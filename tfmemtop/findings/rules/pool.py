@@ -22,7 +22,7 @@ WORTH_TELLING = 512 * MIB
 
 IDLE_SHARE = 0.4
 
-KEPT = "Neither del, gc.collect nor tf.keras.backend.clear_session changes that; the end of the process does."
+KEPT = "Only the end of the process frees it; del, gc.collect and tf.keras.backend.clear_session do not."
 
 
 class WholeCard(DeviceFinding, frozen=True):
