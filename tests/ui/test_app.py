@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from textual.widgets._toast import Toast
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
@@ -117,6 +118,16 @@ async def test_an_engine_that_vanishes_is_told() -> None:
         await source_of(shown).more.put(None)
         told = text_of(await drawn(pilot))
         assert "The engine has ended unexpectedly" in told and "ENGINE GONE" in told
+
+
+async def test_a_notification_that_ends_while_it_is_drawn_does_not_stop_the_screen() -> None:
+    async with app(options=UiOptions(readonly=True)).run_test(size=(160, 48)) as pilot:
+        shown = await drawn(pilot)
+        await press(pilot, "G")
+        (notification,) = shown._notifications
+        notification.raised_at -= notification.timeout
+        await shown.screen.mount(Toast(notification))
+        assert "READ-ONLY" in await press(pilot, "G")
 
 
 async def test_read_only_changes_nothing() -> None:

@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import termios
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from textual.driver import Driver
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
-from textual.notifications import SeverityLevel
+from textual.notifications import Notification, Notify, SeverityLevel
 
 from tfmemtop.charset import to_ascii
 from tfmemtop.exit_codes import SIGNALLED
@@ -178,6 +179,24 @@ class Gate(LineFilter):
 _GATE = Gate()
 
 
+class TimedNotification(Notification):
+    """A notification whose time left is never below zero.
+
+    Textual starts a timer of this time. A timer of a negative time never gives the loop back, so the screen would stand
+    still if a notification ended in the microseconds in which it is drawn on another screen.
+    """
+
+    @property
+    def time_left(self) -> float:
+        """Return the time until the notification ends, in seconds: at least a hundredth."""
+        return max(super().time_left, 0.01)
+
+    @property
+    def has_expired(self) -> bool:
+        """Return whether the notification has ended."""
+        return self.raised_at + self.timeout <= time.time()
+
+
 class ScreenApp(App[ScreenOutcome]):
     """An app that draws on the user's terminal, in the terminal's colours. Every character passes the gate."""
 
@@ -210,7 +229,8 @@ class ScreenApp(App[ScreenOutcome]):
         markup: bool = False,
     ) -> None:
         """Notify as Textual does, but never read *message* as markup: ``[L]`` is a key, a name may contain anything."""
-        super().notify(safe(message), title=safe(title), severity=severity, timeout=timeout, markup=False)
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.post_message(Notify(TimedNotification(safe(message), safe(title), severity, seconds)))
 
     def panic(self, *renderables: RenderableType) -> None:
         """End the app after an unexpected error, also one in a thread of Textual's."""
