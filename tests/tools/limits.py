@@ -1,6 +1,6 @@
 """Whether proposed limits hold: ``python -m tests.tools.limits [-j N] [--gpu] [NAME…]``.
 
-Each of thirteen trainings is recorded, with growth on and off on a GPU. Then it runs again under the limit that
+Each of twenty trainings is recorded, with growth on and off on a GPU. Then it runs again under the limit that
 ``tfmemtop why --json`` proposes. A proposal holds if the program ends with exit code 0 under it.
 """
 
@@ -113,6 +113,60 @@ PROGRAMS = {
         with tf1.Session() as session:
             session.run(tf1.global_variables_initializer())
             for _ in range(100): session.run(train, {x: rng.random((128, 512))})
+    """,
+    "resnet": """
+        net = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=10)
+        fit(net, images(64, 64), labels(64), batch_size=16, epochs=1)
+    """,
+    "depthwise": """
+        net = keras.applications.MobileNetV2(weights=None, input_shape=(64, 64, 3), classes=10)
+        fit(net, images(64, 64), labels(64), batch_size=16, epochs=1, optimizer=keras.optimizers.SGD(0.01, momentum=0.9))
+    """,
+    "volumes": """
+        net = keras.Sequential([layers.Conv3D(16, 3, activation="relu"), layers.MaxPool3D(), layers.Flatten(), layers.Dense(2, "softmax")])
+        fit(net, rng.random((48, 24, 24, 24, 1), dtype=np.float32), labels(48, 2), batch_size=8)
+    """,
+    "variational": """
+        encode = keras.Sequential([layers.Dense(512, "relu"), layers.Dense(64)])
+        decode = keras.Sequential([layers.Dense(512, "relu"), layers.Dense(784)])
+        opt = keras.optimizers.Adam()
+        @tf.function
+        def step(x):
+            with tf.GradientTape() as tape:
+                mean, spread = tf.split(encode(x), 2, axis=1)
+                y = decode(mean + tf.exp(spread / 2) * tf.random.normal(tf.shape(mean)))
+                loss = tf.reduce_mean((x - y) ** 2) + tf.reduce_mean(mean ** 2 + tf.exp(spread) - spread)
+            w = encode.trainable_variables + decode.trainable_variables
+            opt.apply_gradients(zip(tape.gradient(loss, w), w))
+        for _ in range(100): step(rng.random((256, 784), dtype=np.float32))
+    """,
+    "translation": """
+        source, target = keras.Input((24,), dtype="int32"), keras.Input((20,), dtype="int32")
+        read = layers.GRU(128, return_sequences=True)(layers.Embedding(1000, 64)(source))
+        write = layers.GRU(128, return_sequences=True)(layers.Embedding(1000, 64)(target))
+        out = layers.Dense(1000, "softmax")(layers.Concatenate()([write, layers.Attention()([write, read])]))
+        fit(keras.Model([source, target], out), [words(256, 24), words(256, 20)], words(256, 20))
+    """,
+    "triplets": """
+        net = keras.Sequential([layers.Conv2D(32, 3, 2, activation="relu"), layers.Conv2D(64, 3, 2, activation="relu"), layers.GlobalAveragePooling2D(), layers.Dense(64)])
+        opt = keras.optimizers.Adam()
+        for _ in range(20):
+            with tf.GradientTape() as tape:
+                a, b, c = (net(images(32, 48), training=True) for _ in range(3))
+                loss = tf.reduce_mean(tf.nn.relu(tf.norm(a - b, axis=1) - tf.norm(a - c, axis=1) + 1.0))
+            opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+    """,
+    "penalised": """
+        net = keras.Sequential([layers.Dense(512, "tanh"), layers.Dense(512, "tanh"), layers.Dense(1)])
+        opt = keras.optimizers.Adam()
+        @tf.function
+        def step(x):
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    inner.watch(x); y = net(x)
+                loss = tf.reduce_mean(y ** 2) + tf.reduce_mean((tf.norm(inner.gradient(y, x), axis=1) - 1.0) ** 2)
+            opt.apply_gradients(zip(outer.gradient(loss, net.trainable_variables), net.trainable_variables))
+        for _ in range(100): step(tf.random.normal((512, 128)))
     """,
 }
 
