@@ -6,8 +6,6 @@ The tests also check what it requests from the engine.
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from tests import pools
@@ -18,12 +16,11 @@ from tests.ui.shown import app, drawn, paused_replay, press, source_of, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
-from tfmemtop.state.pool_views import RegionView, pool_map
+from tfmemtop.state.pool_views import pool_map
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw import chunk_map, map_figures
-from tfmemtop.ui.draw.lines import width_of
-from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.map_panel import MapPanel
 
 pytestmark = pytest.mark.screens
@@ -227,13 +224,6 @@ async def test_what_a_leak_keeps_in_a_region_has_its_name_beside_the_hole() -> N
         assert "free, between A functional_1/head_1/Tensordot 4.0M and L compile_loss/mse/Mean 2.0M" in told
 
 
-MIB = 2**20
-
-
-def region(cells: bytes, number: int = 1, size: int = 256 * MIB, taken_s: float | None = 12.3) -> RegionView:
-    return RegionView(number, 4096 * number, 2**30, size, size * 2 // 5, 9, 6, cells, taken_s)
-
-
 def test_merging_never_turns_mixed_into_full_or_free() -> None:
     assert chunk_map.merge(bytes([255] * 999 + [254]), 1000) == bytes([254])
     assert chunk_map.merge(bytes([0] * 999 + [1]), 1000) == bytes([1])
@@ -260,35 +250,3 @@ def test_once_the_pool_has_grown_the_figures_of_an_older_map_are_blank() -> None
         )
     )
     assert "—" not in fresh and "largest free —  fragmented —" in grown
-
-
-regions = st.lists(
-    st.builds(
-        region,
-        st.binary(max_size=300),
-        number=st.integers(1, 999),
-        size=st.integers(0, 2**45),
-        taken_s=st.none() | st.floats(-5, 10**6),
-    ),
-    max_size=60,
-)
-glyphs = st.sampled_from([UNICODE, ASCII])
-
-
-@given(regions, st.integers(1, 200), st.integers(0, 60), st.integers(0, 9), glyphs, st.none() | st.integers(0, 60))
-def test_every_line_is_exactly_as_wide_as_it_shall_be(
-    found: list[RegionView], width: int, height: int, top: int, kind: Glyphs, chosen: int | None
-) -> None:
-    arranged = chunk_map.arrange(found, width - chunk_map.label_width(width), height)
-    labels = chunk_map.region_labels(found, width, kind, chosen), chunk_map.offset_label
-    lines = [
-        line
-        for label in labels
-        for line in chunk_map.draw(
-            arranged, width, range(top, top + height), kind, label, lambda row: chunk_map.draw_cells(row.cells, kind)
-        )
-    ]
-    lines += chunk_map.strip(found, width, height, kind)[0]
-    assert {width_of(line) for line in lines} <= {width}
-    for one in found:
-        assert width_of(map_figures.region_line(one, width, kind)) <= width

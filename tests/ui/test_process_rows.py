@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -17,7 +17,6 @@ from tfmemtop.state.model import ProcessState
 from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion, bar, legend, shared_legend
-from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.allocator_panel import allocator_table
@@ -42,22 +41,6 @@ def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -
     )
     told = events.Process(t=1.0, pid=pid, ppid=ppid, user="u", command=[command], started=0.0, run=None)
     return ProcessRow(state, ProcessState(told), gpu)
-
-
-@settings(max_examples=60)
-@given(
-    row=st.sampled_from(CROWD),
-    width=st.integers(20, 240),
-    branches=st.sampled_from(["", "│  ├─ ", "│  " * 60]),
-    cursor=st.sampled_from(Cursor),
-    glyphs=st.sampled_from([UNICODE, ASCII]),
-)
-def test_every_line_is_exactly_as_wide_as_the_table(row, width, branches, cursor, glyphs) -> None:  # type: ignore[no-untyped-def]
-    layout = lay_out(width)
-    line = row_line(TreeRow(row, branches), layout, glyphs, cursor=cursor, tagged=True)
-    assert width_of(line) == width
-    assert width_of(layout.names(process_order())) == width
-    assert all(character.isprintable() for character in text(line))
 
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:

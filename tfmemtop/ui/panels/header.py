@@ -20,7 +20,7 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
 from tfmemtop.state.steps import pace
 from tfmemtop.state.waiting import waiting
-from tfmemtop.ui.draw.lines import Line, Panel, fit, segments, width_of
+from tfmemtop.ui.draw.lines import Line, Panel, cut, fit, segments, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, RULE, TITLE, UNICODE, WARNING, Glyphs
 from tfmemtop.ui.keys import on_the_key
 from tfmemtop.ui.waiting import in_short
@@ -132,10 +132,9 @@ class Header(Panel):
             return ""
         return time.strftime("%H:%M:%S", time.localtime(session.started + self.state.now))
 
-    @staticmethod
-    def _spread(left: Line, right: Line, width: int) -> Line:
+    def _spread(self, left: Line, right: Line, width: int) -> Line:
         gap = width - width_of(left) - width_of(right)
-        return [*left, Segment(" " * gap), *right] if gap >= 0 else left
+        return [*left, Segment(" " * gap), *right] if gap >= 0 else cut(left, width, self.glyphs)
 
 
 _SHORTEST_TRACK = 10
