@@ -104,17 +104,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test by its cost. Leave out those that are run by hand, unless ``-m`` names their marker."""
+    """Mark each test by its cost. Leave out those that need a GPU, unless ``-m`` names a marker of theirs."""
     kinds.mark(items)
-    asked = config.option.markexpr
-    left = {item for item in items if _is_by_hand(item, asked)}
+    left = {item for item in items if kinds.for_gpus(item)} if "gpu" not in config.option.markexpr else set()
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
-
-
-def _is_by_hand(item: pytest.Item, asked: str) -> bool:
-    marked = item.get_closest_marker("whole") and "whole" not in asked
-    return bool(marked) or (kinds.for_gpus(item) and "gpu" not in asked)
 
 
 def pytest_collection_finish() -> None:

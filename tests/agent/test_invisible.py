@@ -79,25 +79,6 @@ def without_our_frames(err: str) -> str:
     return "".join(line for line in err.splitlines(keepends=True) if 'File "<tfmemtop ' not in line)
 
 
-@pytest.mark.whole  # its small form: -X dev in test_start.py, without TensorFlow
-def test_warnings_as_errors_and_an_exit_code(monitor: Monitor, script: Script) -> None:
-    source = """
-import os, sys
-import tensorflow as tf
-import warnings
-warnings.simplefilter("error")
-print(tf.reduce_sum(tf.ones(8)).numpy(), flush=True)
-warnings.simplefilter("default")
-sys.exit(7)
-"""
-    bare, hooked = both(monitor, "-X", "dev", "-W", "error::ResourceWarning", script(source))
-    assert bare == hooked and bare.code == 7
-    assert monitor.wait_for(lambda event: event["type"] == "hook_end") == {
-        **{"type": "hook_end", "reason": "exit", "dropped": 0},
-        "pid": monitor.of("hook")[0]["pid"],
-    }
-
-
 WAITING = """
 import signal, sys
 import tensorflow as tf

@@ -22,7 +22,6 @@ def fit(script: str, *options: str, **variables: str) -> "subprocess.CompletedPr
     return tfmemtop("fit", *limits, *options, "--", sys.executable, "-c", script, variables=variables)
 
 
-@pytest.mark.whole
 def test_the_first_search_of_a_machine_is_predicted(tensorflow: tuple[Path, str], tmp_path: Path) -> None:
     library, replay = (Path(build(tensorflow[0], *product).path) for product in ((), (REPLAY,)))
     compiler = Compiler(tmp_path, library, replay=replay)

@@ -9,12 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
-
 from tfmemtop.agent.layouts import Layout, layout_of
 
 
-@pytest.mark.whole  # its small form: the figures of test_direct.py
 def test_the_row_of_this_tensorflow_is_what_the_compiler_says(tensorflow: tuple[Path, str]) -> None:
     folder, version = tensorflow
     assert layout_of(version) == compiled(folder)
