@@ -145,3 +145,22 @@ def watched(cuts: Sequence[Cut], t: float = 30.0, **changes: object) -> list[eve
         ),
         newest,
     ]  # fmt: skip
+
+
+def check_map(found: events.MemoryMap) -> None:
+    """Check that all parts of a map agree with each other."""
+    assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
+    for one in (found.regions, found.bins):
+        assert found.chunks == sum(part.chunks for part in one)
+        assert found.chunks_in_use == sum(part.chunks_in_use for part in one)
+    assert (found.pool, found.in_use) == (sum(r.size for r in found.regions), sum(r.in_use for r in found.regions))
+    assert (found.pool, found.in_use) == (sum(b.bytes for b in found.bins), sum(b.bytes_in_use for b in found.bins))
+    assert sum(found.sizes) == found.chunks_in_use and found.regions_found == len(found.regions)
+    at = 0
+    for region in found.regions:
+        own = found.cells[at : at + region.cells]
+        at += region.cells
+        if own:
+            cell = region.size / len(own)
+            assert abs(sum(own) / 255 * cell - region.in_use) <= region.size / 255 + 256
+            assert (set(own) == {255}) == (region.size == region.in_use) and (set(own) == {0}) == (region.in_use == 0)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.pools import check_map
 from tfmemtop.engine.sources.chunk_maps import ChunkMaps, Piece, condense
 from tfmemtop.engine.stream import Stream
 from tfmemtop.events import Chunks, Damage, Event, HookEnd, HookEnding, MapMoment, MemoryMap
@@ -142,15 +143,4 @@ def test_every_part_of_a_map_says_the_same(layout: list[tuple[int, bool, int]], 
     starts = data.draw(st.sets(st.sampled_from([piece.address for piece in pieces])))
     found = condense(1, "GPU:0", pieces, starts)
     assert starts <= {region.address for region in found.regions}
-    assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
-    for total in ("in_use", "chunks", "chunks_in_use"):
-        assert getattr(found, total) == sum(getattr(region, total) for region in found.regions)
-    assert found.pool == sum(region.size for region in found.regions) == sum(one.bytes for one in found.bins)
-    assert sum(found.sizes) == found.chunks_in_use == sum(one.chunks_in_use for one in found.bins)
-    begin = 0
-    for region in found.regions:
-        own = found.cells[begin : begin + region.cells]
-        begin += region.cells
-        assert (set(own) == {255}) == (region.in_use == region.size)
-        assert (set(own) == {0}) == (region.in_use == 0)
-        assert sum(own) / 255 * region.size / len(own) == pytest.approx(region.in_use, abs=region.size / 255 + 256)
+    check_map(found)

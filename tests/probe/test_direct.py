@@ -14,6 +14,7 @@ from tests.engines import Engines
 from tests.forked import Fork
 from tests.hooked import INJECT, Monitor, outcome
 from tests.own_sessions import own_sessions
+from tests.pools import check_map
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop import events
 from tfmemtop.agent.layouts import LAYOUTS
@@ -185,25 +186,6 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
     assert direct == native and direct[1:3] == public
     assert told["wrong"] == 0 and told["still"] > 0
     assert outcome(process, "\n").code == 0
-
-
-def check_map(found: events.MemoryMap) -> None:
-    """Check that all parts of a map agree with each other."""
-    assert len(found.cells) == sum(region.cells for region in found.regions) <= 2048
-    for one in (found.regions, found.bins):
-        assert found.chunks == sum(part.chunks for part in one)
-        assert found.chunks_in_use == sum(part.chunks_in_use for part in one)
-    assert (found.pool, found.in_use) == (sum(r.size for r in found.regions), sum(r.in_use for r in found.regions))
-    assert (found.pool, found.in_use) == (sum(b.bytes for b in found.bins), sum(b.bytes_in_use for b in found.bins))
-    assert sum(found.sizes) == found.chunks_in_use and found.regions_found == len(found.regions)
-    at = 0
-    for region in found.regions:
-        own = found.cells[at : at + region.cells]
-        at += region.cells
-        if own:
-            cell = region.size / len(own)
-            assert abs(sum(own) / 255 * cell - region.in_use) <= cell * len(own) / 255
-            assert (set(own) == {255}) == (region.size == region.in_use) and (set(own) == {0}) == (region.in_use == 0)
 
 
 AWKWARD = """
