@@ -175,13 +175,6 @@ async def test_a_runtime_folder_that_is_full_is_passed_over(engines: Engines, fu
         await screen.until(RunEnd)
 
 
-def test_a_full_temporary_folder_does_not_keep_a_recorder_from_starting(tmp_path: Path, full_disk: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(full_disk), "XDG_RUNTIME_DIR": str(tmp_path)}
-    arguments = [PROGRAM, "record", "-o", str(tmp_path / "r"), "--", "echo", "ran"]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert (done.returncode, done.stdout) == (0, "ran\n")
-
-
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system with no room left on it."""
@@ -189,13 +182,6 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             (folder / "filler").write_bytes(bytes(1 << 20))
         yield folder
-
-
-def test_a_folder_that_has_been_removed_is_no_hindrance(tmp_path: Path) -> None:
-    program = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; "
-    program += f"{PROGRAM} record -o {tmp_path}/r -- sh -c 'ls -l /proc/self/cwd'"
-    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0 and done.stdout.strip().endswith(f"{tmp_path}/gone (deleted)")
 
 
 def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ _LIVE = (
 _PLACES = (
     "live-run-full",
     "record-tmp-full",
+    "record-cwd-deleted",
     "other-reaches",
 )
 
