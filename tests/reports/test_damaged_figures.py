@@ -19,6 +19,7 @@ from tfmemtop.events.recording import read
 from tfmemtop.findings.finding import RuleFailed
 from tfmemtop.findings.review import review
 from tfmemtop.reports import holders, why
+from tfmemtop.reports.shared.page import html, page_data, page_session
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures as run_figures
 from tfmemtop.state.holder_views import listed
@@ -26,7 +27,8 @@ from tfmemtop.state.holders import By
 from tfmemtop.state.windows import chosen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
-NAMES = "seeds/limit-1g", "seeds/cut-up", "leaks/leak", "windows/xla"
+PAGED = "windows/xla"
+NAMES = "seeds/limit-1g", "seeds/cut-up", "leaks/leak", PAGED
 
 
 def damaged(found: Any, name: str, value: int, called: str = "") -> Any:
@@ -114,4 +116,8 @@ def test_no_figure_of_a_recording_makes_a_report_fail(name: str) -> None:
             readable(damaged(line, called, value)) if line["type"] == kind else (event,)
             for line, event in zip(lines, events, strict=True)
         )
-        assert not list(report(chain.from_iterable(changed), beside)), f"{kind}{called} = {value}"
+        stream = list(chain.from_iterable(changed))
+        assert not list(report(stream, beside)), f"{kind}{called} = {value}"
+        if name == PAGED:
+            session, _ = page_session("run", stream, None, 1.0, alive=False)
+            assert html(page_data([session], None)), f"{kind}{called} = {value}"

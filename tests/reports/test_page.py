@@ -8,19 +8,16 @@ import re
 import stat
 from collections import Counter
 from html.parser import HTMLParser
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from tests import streams as s
 from tests import windows as w
 from tests.anything import Filling
-from tests.reports.test_damaged_figures import damaged, names, readable
 from tfmemtop import events
 from tfmemtop.cli import Refusal
 from tfmemtop.cli import report as report_command
@@ -29,7 +26,6 @@ from tfmemtop.events import recording
 from tfmemtop.findings.holders import holder
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.shared.data import PageOwner, PagePool
-from tfmemtop.reports.shared.page import html, page_data, page_session
 from tfmemtop.reports.shared.windows import bounded, page_window, with_windows
 from tfmemtop.state import State, apply
 from tfmemtop.state.attribution import Kind
@@ -368,18 +364,3 @@ def test_a_session_without_a_run_has_a_page(tmp_path: Path) -> None:
 def test_what_was_not_recorded_is_named() -> None:
     session = data_of(page_of(str(RECORDINGS / "windows" / "no-events.jsonl")))["sessions"][0]
     assert "No window of allocations was recorded in this run" in session["notes"][0]
-
-
-@pytest.mark.long
-def test_no_figure_of_a_recording_makes_a_page_fail() -> None:
-    stream = list(recording.read(RECORDINGS / "windows" / "xla.jsonl").events())
-    lines = [msgspec.json.decode(events.encode(event)) for event in stream]
-    figures = sorted({(line["type"], called) for line in lines for called in names(line)})
-    for number, (kind, called) in enumerate(figures):
-        value = (0, -1, 1, 2**62)[number % 4]
-        changed = (
-            readable(damaged(line, called, value)) if line["type"] == kind else (event,)
-            for line, event in zip(lines, stream, strict=True)
-        )
-        session, _ = page_session("run", chain.from_iterable(changed), None, 1.0, alive=False)
-        assert html(page_data([session], None)) and session.runs, f"{kind}{called} = {value}"

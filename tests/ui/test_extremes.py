@@ -9,8 +9,7 @@ from tests.anything import Filling
 from tests.ui.shown import Recorded, line_text
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
-from tfmemtop.cli.record import report
-from tfmemtop.events import FORMAT, Event, RunEnd
+from tfmemtop.events import FORMAT, Event
 from tfmemtop.events.recording import Writer
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
@@ -40,22 +39,6 @@ async def test_every_screen_is_drawn(name: str) -> None:
     size = SIZES[list(EXTREMES).index(name) % len(SIZES)]
     for place, (shown, _) in (await tour(stream_of(name), size)).items():
         assert not [words for words in FAILED if words in shown], (place, shown)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", EXTREMES)
-def test_every_report_is_made(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, usual = tmp_path / "run.jsonl", tmp_path / "usual.jsonl"
-    for file, stream in ((path, stream_of(name)), (usual, [s.session(), s.run(), s.process(0.2, 100)])):
-        s.written(file, stream)
-    assert cli.main(["why", "--long", str(path)]) == 0
-    assert cli.main(["compare", str(path), str(usual)]) == 0
-    assert cli.main(["compare", "--json", str(usual), str(path)]) == 0
-    lines = report(path, RunEnd(t=1.0, run=1, exit_code=0, signal=None), None, 0)
-    out, err = capsys.readouterr()
-    assert err == ""
-    told = "\n".join([out, *lines])
-    assert not [words for words in FAILED if words in told], told
 
 
 class Failing(Panel):
