@@ -154,13 +154,6 @@ def test_without_a_compiler_it_names_that_and_what_helps(
     assert "C++ compiler; apt-get install g++" in capsys.readouterr().err
 
 
-def test_a_name_from_outside_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    window = w.Window()
-    window.allocate(10_000, "\x1b]0;gotcha\x07/Relu")
-    for by in ("layer", "op"):
-        assert not set("\x1b\x07") & set(printed(capsys, write_run(tmp_path, window.done()), "--by", by))
-
-
 def test_what_has_no_shape_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = w.Window()
     window.allocate(10_000, "dense/Relu")

@@ -14,7 +14,7 @@ from tests.ui.shown import events_until
 from tfmemtop import events
 from tfmemtop.reports.account import others_say, why_they_differ
 from tfmemtop.state import State
-from tfmemtop.state.account import KINDS, USUAL_CONTEXT, Account, Breakdown, MemoryPart, accounts, breakdowns
+from tfmemtop.state.account import USUAL_CONTEXT, Account, Breakdown, MemoryPart, accounts, breakdowns
 
 UNTOLD = events.SharesMissing.NOT_TOLD_IN_CONTAINER
 
@@ -162,21 +162,6 @@ def test_the_slices_of_a_gpu_add_up_to_the_drivers_total(name: str, t: float) ->
     for one in found:
         assert one.account is not None and one.size == one.account.total
         assert all(part.size >= 0 for part in one.slices)
-
-
-def test_what_is_in_use_is_divided_by_kind_where_kinds_were_counted() -> None:
-    (undivided,) = all_of(recorded("h200-settings", 44.0))
-    assert [part.part for part in undivided.slices] == [
-        MemoryPart.CONTEXT,
-        MemoryPart.IN_USE,
-        MemoryPart.CACHED,
-        MemoryPart.OUTSIDE,
-    ]
-    (divided,) = all_of(recorded("h200-runs", 140.5))
-    sizes = {part.part: part.size for part in divided.slices}
-    assert sizes[MemoryPart.OPTIMIZER] == pytest.approx(2 * sizes[MemoryPart.VARIABLES], rel=0.01)  # Adam's two copies
-    assert divided.account is not None
-    assert sum(sizes.get(part, 0) for part in (*KINDS, MemoryPart.OTHER_IN_USE)) == divided.account.in_use
 
 
 def test_a_pool_on_the_cpu_is_in_use_and_cached() -> None:

@@ -135,27 +135,6 @@ def test_each_is_a_layer_of_the_bar_and_of_the_graph() -> None:
     assert sizes(then) == sizes(panel)
 
 
-def test_without_them_there_is_no_layer_and_no_row() -> None:
-    state = seen(TENSORFLOW)
-    panel = the_panel(state)
-    (sample,) = s.columns(panel.history, 1.0, 1, 3.0)
-    assert sample is not None
-    kinds = [layer.kind for layer in at_moment(panel, 3.0, sample).layers]
-    assert kinds == [layer.kind for layer in panel.layers]
-    assert kinds == [LayerKind.IN_USE, LayerKind.CACHED, LayerKind.REST, LayerKind.OTHERS, LayerKind.FREE]
-    assert [row.device for row in allocators(state)] == ["GPU:0"]
-
-
-def test_each_is_a_row_under_allocators() -> None:
-    rows = {row.device: row for row in allocators(seen(TENSORFLOW, OTHERS))}
-    assert list(rows) == ["GPU:0", "JAX:0", "PyTorch:0", "CuPy:0", "RMM:0"]
-    jax = rows["JAX:0"]
-    assert (jax.in_use, jax.cached, jax.pool, jax.peak, jax.limit, jax.gpu) == (
-        *(1024 * MIB, 2 * MIB, 1026 * MIB, 1025 * MIB, 60 * GIB, 0),
-    )
-    assert (rows["RMM:0"].pool, rows["RMM:0"].cached, rows["CuPy:0"].peak) == (None, None, None)
-
-
 @pytest.mark.parametrize("name", [JAX, PYTORCH])
 def test_one_alone_on_the_card_is_shown_as_tensorflow_is(name: FrameworkName) -> None:
     alone: list[events.Event] = [s.framework(2.2, PID, name, 3 * GIB, 4 * GIB, peak=3 * GIB, limit=60 * GIB)]

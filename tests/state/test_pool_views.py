@@ -4,9 +4,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests import pools
 from tests import streams as s
@@ -66,17 +63,6 @@ def test_a_region_given_back_takes_its_moment_along() -> None:
     assert round(view([*stream[:-1], back, again, stream[-1]]).regions[2].taken_s or 0, 1) == 24.8
 
 
-def test_a_region_alone_shows_finer_cells_once_they_are_there() -> None:
-    address = pools.BASE + 2 * 2**40
-    before = view(pools.watched(CUTS), zoom=address)
-    assert [len(r.cells) for r in before.regions][:2] == [0, 0] and before.regions[2].cells
-    fine = pools.memory_map(31.0, CUTS, zoom=2)
-    after = view([*pools.watched(CUTS), fine], zoom=address)
-    assert after.regions[2].cells == fine.cells and len(fine.cells) == pools.CELLS > len(before.regions[2].cells)
-    # All regions are drawn from the map of all regions, even if the map of one region is newer.
-    assert view([*pools.watched(CUTS), fine]).regions[0].cells
-
-
 def test_the_map_of_a_failure_stays_when_the_process_has_gone() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
     gone: list[events.Event] = [events.HookEnd(t=41.0, pid=100, reason=events.HookEnding.LOST), s.alive(42.0, 7)]
@@ -117,35 +103,6 @@ def test_pools_of_the_living_come_first() -> None:
     state = s.fold([*pools.watched(CUTS), *other, events.HookEnd(t=31.0, pid=90, reason=events.HookEnding.EXIT)])
     assert known_pools(state) == [(100, "GPU:0"), (90, "GPU:0"), (90, "CPU:0")]
     assert choose(state) == (100, "GPU:0") and choose(state, 90) == (90, "GPU:0")
-
-
-numbers = st.integers(0, 2**40)
-small = st.integers(0, 40)
-regions = st.builds(events.Region, numbers, numbers, numbers, small, small, st.integers(-3, 3000))
-anything = st.builds(
-    events.MemoryMap,
-    t=st.just(30.0),
-    pid=st.just(100),
-    device=st.just("GPU:0"),
-    moment=st.sampled_from(events.MapMoment),
-    region=st.none() | numbers,
-    pool=numbers,
-    in_use=numbers,
-    largest_free=numbers,
-    fragmentation=st.floats(0, 1),
-    cells=st.binary(max_size=2048),
-    regions=st.lists(regions, max_size=40),
-    bins=st.lists(st.builds(events.Bin, small, numbers, small, small, numbers, numbers), max_size=22),
-    sizes=st.lists(small, max_size=64),
-    biggest=st.lists(st.builds(events.Chunk, numbers, numbers, numbers), max_size=20),
-)
-
-
-@pytest.mark.long
-@given(anything, st.none() | numbers, st.booleans())
-def test_any_map_can_be_looked_at(memory_map: events.MemoryMap, zoom: int | None, out_of_memory: bool) -> None:
-    state = s.fold([*pools.watched(CUTS)[:-1], msgspec.structs.replace(memory_map)])
-    pool_map(state, KEY, zoom=zoom, out_of_memory=out_of_memory)
 
 
 def test_the_cpus_pool_stands_in_the_containers_memory() -> None:

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import streams as s
 from tests.state.real import alone, load, named
-from tfmemtop import events
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Standing, course, standing
-from tfmemtop.state.windows import chosen
 
 FOLDER = Path(__file__).parent / "real_windows"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
@@ -116,27 +113,3 @@ def test_layers_hold_what_arithmetic_says() -> None:
         assert most[layer] == pytest.approx(256 * 1024 * 4, rel=0.01)
         assert gradients[layer] == 1024 * 1024 * 4
     assert peak["head"][Kind.VARIABLES] == pytest.approx((1024 * 10 + 10) * 4, rel=0.01)
-
-
-def test_a_recording_of_the_dense_program() -> None:
-    """``tfmemtop record`` on the same layers: the newest windows of a run."""
-    path = Path(__file__).parent / "recorded_windows" / "dense.jsonl"
-    stream = [events.decode_event(line) for line in path.read_bytes().splitlines()]
-    state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *stream])
-    hooked = state.processes[100].hooked
-    assert hooked is not None
-    windows = hooked.windows["CPU:0"].newest
-    assert len(windows) == 4
-    weights = (1024 * 1024 + 1024) * 4
-    for window in windows:
-        found = standing(window, hooked, By.LAYER)
-        assert sum(row.bytes for row in found.holders) + found.unknown == found.total == window.peak
-        # Without an operation of the model's, there is only the variable's name: ``sequential/layer0``.
-        held = {name.rpartition("/")[2]: sizes for name, sizes in layers(found).items()}
-        for layer in ("layer0", "layer1", "layer2", "layer3"):
-            assert held[layer][Kind.VARIABLES] == pytest.approx(weights, rel=0.01)
-            # A slot that is being written exists twice.
-            slots = held[layer][Kind.OPTIMIZER] / (1024 * 1024 * 4)
-            assert slots == pytest.approx(2, rel=0.01) or slots == pytest.approx(3, rel=0.01)
-    (best,) = chosen(state)
-    assert best.window.steps == 1 and named(standing(best.window, hooked, By.LAYER)) > 0.98
