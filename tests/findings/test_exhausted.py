@@ -126,8 +126,8 @@ def test_an_operation_in_a_graph_is_named_with_its_layer_and_its_own_line() -> N
 
 
 def test_what_asked_is_named_by_the_call_in_the_script_and_xla_by_its_error() -> None:
-    def headline(message: str, code: str = "") -> str:
-        failed = msgspec.structs.replace(error(operation="__inference_f_140"), message=message)
+    def headline(message: str, code: str = "", operation: str = "__inference_f_140") -> str:
+        failed = msgspec.structs.replace(error(operation=operation), message=message)
         stands = events.Waiting(t=29.0, pid=100, operation=None, file="/home/ada/train.py", line=12, code=code)
         return told(gpu(2 * GIB, OURS), stands, failed).said.headline
 
@@ -135,6 +135,9 @@ def test_what_asked_is_named_by_the_call_in_the_script_and_xla_by_its_error() ->
     assert "tape.jacobian at train.py:12 asked" in headline(rows, "j = tape.jacobian(y, model.w)")
     assert "here in MatMul" in headline(rows) and "a Jacobian or a vectorized map at train.py:12 asked" in headline(
         rows
+    )
+    assert "tape.jacobian at train.py:12 asked" in headline(
+        "OOM", "tape.jacobian(y, x)", "gradient_tape/MatMul/pfor/Tile"
     )
     compiled = headline("Out of memory while trying to allocate 64.00MiB. [Op:__inference_f_140]")
     assert "XLA asked for 64.0 MiB" in compiled and "for the compiled tf.function `f` at train.py:12" in compiled

@@ -10,7 +10,7 @@ from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
-from tfmemtop.findings.request import Request, is_vectorized, largest_before
+from tfmemtop.findings.request import Request, is_vectorized, largest_before, vectorized_name
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.model import Hooked
@@ -55,6 +55,8 @@ _ROWS = (
 
 _EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"
 _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
+
+_OWN_ROWS = "tape.batch_jacobian(y, x)  # of each example its own rows only, if the others are zero"
 
 _USUAL = "fit"
 """The phase that goes without saying."""
@@ -244,8 +246,8 @@ def vectorized(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or not is_vectorized(a):
         return None
-    where = f", here in {named(a.node).base}" if a.node else ""
-    return _too_large(a, f"It computes all of its rows at once{where}.", Action.FEWER_ROWS)
+    code = (_OWN_ROWS,) if vectorized_name(a).endswith(".jacobian") else ()
+    return _too_large(a, f"It computes all of its rows at once, here in {_base(a)}.", Action.FEWER_ROWS, *code)
 
 
 def padded(request: Request) -> Cause | None:

@@ -22,7 +22,7 @@ from tfmemtop.units import MIB
 _RANDOM, _OF_RANDOM = "Stateless", ("Mul", "Add", "AddV2", "Sub")
 """The operations that make random numbers for a variable's first value, and those by which they get its range."""
 
-_VECTORIZED = re.compile(r"\{\{node [^}]*/pfor/")
+_VECTORIZED = "/pfor/"
 _VECTORIZING = re.compile(r"(?:\b[\w.]+\.)?(?:batch_jacobian|jacobian|vectorized_map)(?=\()")
 
 
@@ -71,7 +71,7 @@ def at_line(name: str, line: str | None) -> str:
 
 def is_vectorized(a: Anatomy) -> bool:
     """Return whether a Jacobian, or a map that TensorFlow vectorizes, made the request."""
-    return bool(_VECTORIZED.search(a.message))
+    return _VECTORIZED in (a.node or a.operation or "")
 
 
 def vectorized_name(a: Anatomy) -> str:
