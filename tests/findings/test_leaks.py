@@ -271,6 +271,16 @@ def test_graphs_built_over_and_over_are_why_host_memory_rises() -> None:
     growth = found(begin(), effective(True), stream)[HostGrowth]
     assert growth.retraced is not None and actions(growth) == [Action.FIX_ARGUMENTS] and not growth.said.code
     assert "`step` (retrace.py:4) was traced 531 times" in growth.said.text
+    # Their constants are a small part of it, in the pool.
+    rising = [reading(3.0 + i, GIB + i * MIB // 4, pool=8 * GIB, name="CPU:0") for i in range(240)]
+    graphs = [
+        replace(traced[0], t=3.6 + i, functions=[replace(traced[0].functions[0], calls=i, traces=i)])
+        for i in range(240)
+    ]
+    both = sorted([*host(*growing(240, step=4 * MIB)), *rising, *graphs], key=lambda event: event.t)
+    assert Leak in found(begin(), effective(True), both)
+    cause = verdict(review([*begin(), effective(True), *both]))
+    assert cause is not None and cause.key is Key.RETRACING
     real = said("retraced-for-ever")[HostGrowth]
     assert "MiB a step" in real and "`step` (retrace.py:4) was traced 1,186 times" in real
 
@@ -309,6 +319,10 @@ def test_windows_name_what_a_leak_consists_of() -> None:
     assert leak.grown is not None and (leak.grown.count, leak.grown.windows) == (45, 4)
     named = ("sequential_1/up_1/Relu", "layer up (train.py:31)", "45 tensors of 2.0 MiB", "as `kept`")
     assert all(part in leak.said.text for part in (*named, tensor_text([1024, 512], "float32")))
+    one = events.Alike("x", 1, [1024, 512], "float32", "GPU:0", size, packed=packed(addresses[:1]))
+    other = sorted([*rising, *leaking_windows(4), lines, replace(look, alike=[one])], key=lambda event: event.t)
+    leak = found(begin(), effective(True), other)[Leak]
+    assert leak.grown is not None and not leak.grown.python_name, "that holds one of them"
     # Windows that are as far apart and hold the same show no leak.
     steady = sorted([*rising, *leaking_windows(4, rise=0)], key=lambda event: event.t)
     assert found(begin(), effective(True), steady)[Leak].grown is None

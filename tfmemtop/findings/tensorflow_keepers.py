@@ -79,8 +79,8 @@ def _of_graphs(part: Part, made: Traced, device: str) -> bool:
     if is_constant(part, device):
         return True
     several = part.count >= _TRACED and part.kind is Kind.ACTIVATIONS and "while" not in part.operation
-    stack = part.line.stack if part.line else ()
-    return made.calls == made.traces and several and any(call.startswith(f"{made.name} ") for call in stack)
+    stack, code = part.line.stack if part.line else (), made.name.rpartition(".")[2]
+    return made.calls == made.traces and several and any(call.startswith(f"{code} ") for call in stack)
 
 
 def graph_grows(scene: Scene) -> Cause | None:

@@ -4,6 +4,7 @@ Most of them were allocated between two windows and have no name. They are ident
 that were made within a window and outlived it.
 """
 
+from collections import Counter, defaultdict
 from functools import lru_cache
 
 import msgspec
@@ -101,10 +102,14 @@ def _remaining(window: Holders) -> dict[int, tuple[int, int]]:
 
 
 def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int, tuple[Owner, str]]:
-    """Return, for each size, the owner that describes its allocations best, and the Python name of one of them."""
+    """Return, for each size, the owner that describes its allocations best, and by which name Python holds most.
+
+    The name is that of the newest window in which one was found.
+    """
     best: dict[int, tuple[tuple[bool, bool, bool], Owner]] = {}
     names: dict[int, str] = {}
     for window in windows:
+        held = defaultdict[int, Counter[str]](Counter)
         course, owners = unpacked(window), attribution(window, hooked)
         for place, end in enumerate(course.ends):
             requested = course.kinds[course.holdings[place]].requested
@@ -113,6 +118,9 @@ def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int,
                 tells = owner.kind not in _STAY, course.begins[place] >= 0, bool(owner.operation)
                 if requested not in best or tells >= best[requested][0]:
                     best[requested] = tells, owner
-                if owner.kind is Kind.TENSORS and owner.python_name:
-                    names[requested] = owner.python_name
+                held[requested][owner.python_name if owner.kind is Kind.TENSORS else ""] += 1
+        for requested, by_name in held.items():
+            name, count = by_name.most_common(1)[0]
+            if name and count * 2 >= by_name.total():
+                names[requested] = name
     return {requested: (owner, names.get(requested, "")) for requested, (_, owner) in best.items()}

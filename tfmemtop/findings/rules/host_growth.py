@@ -82,20 +82,24 @@ class HostGrowth(Finding, frozen=True):
         return self.retraced.remedies if self.retraced else (Action.TRACE_HOST, Action.SHOW_PROCESS)
 
     @property
-    def said(self) -> Said:
-        rise, retraced = self.rise, self.retraced
-        who = f"Process {self.pid}: host" if self.several else "Host"
-        cause = ""
-        if retraced is not None:
-            times = counted(retraced.traces_so_far, "time")
-            cause = f"{retraced.name} was traced {times}, and each graph stays in memory"
-        if self.generators:
-            cause = (
-                f"Dataset.from_generator was called {self.generators} times, and each call keeps its generator's data"
-            )
+    def cause(self) -> str:
+        """Why it rises, as the beginning of a sentence; empty if that is not known."""
         if self.kept is not None:
             arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when it was searched"
-            cause = f"{holder_name(self.kept.name)} keeps {arrays}"
+            return f"{holder_name(self.kept.name)} keeps {arrays}"
+        if self.generators:
+            return (
+                f"Dataset.from_generator was called {self.generators} times, and each call keeps its generator's data"
+            )
+        if self.retraced is not None:
+            times = counted(self.retraced.traces_so_far, "time")
+            return f"{self.retraced.name} was traced {times}, and each graph stays in memory"
+        return ""
+
+    @property
+    def said(self) -> Said:
+        rise, cause = self.rise, self.cause
+        who = f"Process {self.pid}: host" if self.several else "Host"
         # What rises with each data set that is made says nothing of a step.
         each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each and not self.generators else ""
         rose = f"by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}"
