@@ -61,6 +61,10 @@ def test_elements_are_told_with_the_line_that_made_them() -> None:
     elements = replace(part("map/Fill", 600 * MIB, 600, shape=(512, 512)), line=line)
     cached = kept(look(buffers=[events.DatasetBuffer("cache", None, MIB)]), elements, device="CPU:0")
     assert cached is not None and "~600 elements of 1.0 MiB, made at data.py:6: ~600.0 MiB" in cached.text
+    batches = part("", 600 * MIB, 600, shape=None, kind=Kind.UNKNOWN)
+    for size, told in ((MIB + 256, "~600 elements of 1.0 MiB"), (2 * MIB, "")):
+        joined = kept(look(buffers=[events.DatasetBuffer("cache", None, size)]), batches, device="CPU:0")
+        assert told in joined.text if joined else not told
     error = events.OutOfMemory(t=30.0, pid=100, message="… passed to InterleaveDataset:1 … [[{{node map/Fill}}]]")
     opened = keeper(Scene(stock(look(), elements, device="CPU:0"), FULL, hooked(error)))
     assert opened is not None and "600 inputs open, with [512,512] float32 of each, made at data.py:6" in opened.text

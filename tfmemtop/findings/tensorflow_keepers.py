@@ -114,6 +114,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     )
 
 
+_NEARLY = 0.9  # share of an element's bytes that its largest tensor has
 _CACHE, _INTERLEAVE = "cache", "interleave"
 _BUFFERS = {
     "shuffle": Action.SMALLER_BUFFER,
@@ -135,8 +136,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     kind = _buffering(scene)
     if kind is None or not is_cpu(scene.stock.device):
         return None
-    look = scene.stock.look or scene.stock.census
-    told = [one for one in (look.buffers if look else ()) if one.kind == kind and one.elements and one.each]
+    told = [one for one in _buffers(scene) if one.kind == kind and one.elements and one.each]
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size, most = _elements(scene)
@@ -171,11 +171,16 @@ def dataset_buffer(scene: Scene) -> Cause | None:
 def _elements(scene: Scene) -> tuple[int, int, int, Part | None]:
     """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all.
 
-    The last is the largest part of them.
+    The last is the largest part of them. Batches that tf.data itself joins have no shape: they are known by their size.
     """
     kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
-    alike = (part for part in scene.stock.parts if part.shape and part.kind in kinds and not part.python_name)
-    parts = [part for part in alike if part.count >= MANY]
+    sizes = [one.each for one in _buffers(scene) if one.each]
+    many = (part for part in scene.stock.parts if part.count >= MANY and part.kind in kinds and not part.python_name)
+    parts = [
+        part
+        for part in many
+        if part.shape or any(_NEARLY * size <= part.requested // part.count <= size for size in sizes)
+    ]
     if not parts:
         return 0, 0, 0, None
     most = max(parts, key=lambda part: part.bytes)
@@ -198,12 +203,17 @@ def _buffering(scene: Scene) -> str | None:
     messages = ([failure.error.message] if failure else []) + [*scene.stock.operations] * next_waits
     if any("InterleaveDataset" in each for each in messages):
         return _INTERLEAVE  # an operation of its function failed, or waits
-    look = scene.stock.look or scene.stock.census
-    told = list(look.buffers) if look else []
+    told = _buffers(scene)
     known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
     known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
     each, _, size, _ = _elements(scene)
     return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
+
+
+def _buffers(scene: Scene) -> list[DatasetBuffer]:
+    """Return the data sets of the script's that keep elements."""
+    look = scene.stock.look or scene.stock.census
+    return list(look.buffers) if look else []
 
 
 def _room(kind: str, told: list[DatasetBuffer], each: int) -> float:
