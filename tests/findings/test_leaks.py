@@ -212,17 +212,21 @@ def test_host_memory_that_rises_step_after_step_is_told_with_its_end() -> None:
 
 
 def test_a_list_of_arrays_that_makes_up_most_of_the_rise_is_named() -> None:
-    def kept(size: int, dtype: str = "") -> HostGrowth:
+    def kept(size: int, dtype: str = "", seconds: int = 180) -> HostGrowth:
         arrays = [events.HostArray("frames[*]", [800], dtype, size)]
-        seen = replace(look(), t=150.0, arrays=arrays)
-        stream = sorted([*host(*growing(180)), seen], key=lambda event: event.t)
+        seen = replace(look(), t=0.8 * seconds, arrays=arrays)
+        stream = sorted([*host(*growing(seconds, step=180 * MIB // seconds)), seen], key=lambda event: event.t)
         return found(begin(), effective(True), stream)[HostGrowth]
 
     named = kept(100 * MIB)
     assert named.holder == "frames[*]" and "`frames[*]` keeps 800 NumPy arrays" in named.said.headline
     assert actions(named) == [Action.BOUND_ARRAYS] and not named.said.code
     assert not kept(80 * MIB).holder and not kept(100 * MIB, "float32").holder, "less than half; one array"
-    assert WindowWishes().due([*begin(), effective(True), *host(*growing(180))]) == [100], "a look finds it"
+    assert kept(100 * MIB, seconds=20).holder == "frames[*]", "as early as it is known"
+    for seconds in (20, 180):
+        assert WindowWishes().due([*begin(), effective(True), *host(*growing(seconds, 9 * MIB))]) == [100], (
+            "a look finds it"
+        )
 
 
 def test_host_memory_that_rose_explains_an_end_as_by_the_kernel_or_a_person() -> None:

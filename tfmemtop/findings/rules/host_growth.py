@@ -46,7 +46,8 @@ class HostGrowth(Finding, frozen=True):
     ``left_s`` are the seconds until the host's memory is full at this pace, ``None`` where that is not known.
     ``retraced`` is a function that was traced over and over meanwhile. ``generators`` is how many data sets were made
     of generators, 0 if few. ``pools`` are the bytes by which its pools rose, ``None`` if none was read. ``several`` if
-    there are other processes. ``kept`` are the arrays in one list or dict that make up most of the rise.
+    there are other processes. ``kept`` are the arrays in one list or dict that make up most of the rise. ``early`` if
+    a healthy training may still be filling caches and buffers.
     """
 
     key = Key.HOST_GROWTH
@@ -62,11 +63,13 @@ class HostGrowth(Finding, frozen=True):
     generators: int = 0
     several: bool = False
     kept: HostArray | None = None
+    early: bool = False
 
     @property
     def severity(self) -> Severity:
         soon = self.left_s is not None and self.left_s < SOON_S
-        serious = self.retraced or self.generators or self.rise.size >= FAST
+        doubled = self.kept is not None and self.rise.size >= self.rise.first
+        serious = self.retraced or self.generators or self.rise.size >= FAST or doubled
         return Severity.WARNING if serious or (soon and not self.ended) else Severity.INFO
 
     @property
@@ -125,18 +128,23 @@ class HostGrowth(Finding, frozen=True):
 @rule(160)
 def host_growth(state: State) -> Iterator[HostGrowth]:
     """Find processes whose host memory rises step after step while their pools stay as they are."""
+    yield from (one for one in host_rises(state) if one.kept or not one.early)
+
+
+def host_rises(state: State) -> Iterator[HostGrowth]:
+    """Yield the rises of host memory that are told, and those that may be once it is known what keeps them."""
     for pid, hooked in hooked_of_run(state):
         if superseded(state, hooked) or not _may_have_risen(hooked):
             continue
         rise = rise_until([hooked.host.windows])
-        if rise is None or rise.span_s < LEAST_RETRACING_S or rise.size < max(AT_LEAST, rise.first * SHARE):
+        if rise is None or rise.size < max(AT_LEAST, rise.first * SHARE):
             continue
         steps, unit = hooked.steps.made(rise.start, rise.end)
         retraced = next((each for each in retracing(state) if each.pid == pid), None)
         fast = rise.size >= max(FAST, rise.first / 2)
-        early = retraced is None and rise.span_s < LEAST_S
         late = [window.low for window in hooked.host.windows if window.start >= rise.end - rise.span_s / 4]
-        if (not fast and (early or steps < MANY)) or (early and late and (late[-1] - late[0]) * 8 < rise.size):
+        young = retraced is None and rise.span_s < LEAST_S
+        if young and late and (late[-1] - late[0]) * 8 < rise.size:
             continue  # what is loaded at the start has come to an end
         pools = _pools_rose(hooked, rise)
         if pools > rise.size * POOL_SHARE:
@@ -152,6 +160,7 @@ def host_growth(state: State) -> Iterator[HostGrowth]:
             ended=hooked.ended,
             generators=_generators(hooked),
             kept=_kept(hooked, rise),
+            early=rise.span_s < LEAST_RETRACING_S or (not fast and (young or steps < MANY)),
             several=len(hooked_of_run(state)) > 1,
         )
 

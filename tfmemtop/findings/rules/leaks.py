@@ -12,7 +12,7 @@ from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, 
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rising import BEGINS, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
-from tfmemtop.findings.rules.host_growth import host_growth
+from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
 from tfmemtop.findings.run_devices import RunDevice, hooked_of_run, run_devices
 from tfmemtop.state import State
@@ -243,7 +243,7 @@ def windows_wanted(state: State) -> list[int]:
 
     Their memory rises, and no windows show what grows, or nobody has looked for its holder lately.
     """
-    rise = {one.pid for one in host_growth(state) if not (one.ended or one.holder or one.retraced)}
+    rise = {one.pid for one in host_rises(state) if not (one.ended or one.holder or one.retraced)}
     of_host = (pid for pid, hooked in hooked_of_run(state) if pid in rise and _long_unseen(state, hooked))
     rising = {finding.place: finding for finding in leak(state) if not finding.ended}
     devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
