@@ -355,6 +355,14 @@ CASES = (
         holder="interleave", remedy="cycle_length", never="smaller batches",
     ),
     Case(
+        "map_ahead", "map_ahead.py 24", "--cpu-pool 190M", "dataset_buffer", "map_ahead.py 2",
+        remedy="less ahead", never="smaller batches|NumPy",
+    ),
+    Case(
+        "volumes_cut", "volumes_cut.py 400", "--cpu-pool 130M", "dataset_buffer", "volumes_cut.py 100",
+        holder="flat_map", remedy="smaller pieces", never="smaller batches",
+    ),
+    Case(
         "influence", "influence.py 64", "--cpu-pool 400M", "limit_too_small", "influence.py 8", remedy="rows",
         never="smaller model",
     ),

@@ -75,6 +75,25 @@ def test_elements_are_told_with_the_line_that_made_them() -> None:
     assert keeper(Scene(of_inputs, FULL, hooked())) is None
 
 
+def test_what_the_functions_of_a_data_set_make_is_no_reason_for_smaller_batches() -> None:
+    def cause(made: Part, graph: str = "") -> Cause | None:
+        line = events.OperationLine("Fill", "/a/data.py", 6, "", (), graph) if graph else None
+        buffers = [events.DatasetBuffer("batch", 4, 10 * MIB)]
+        return kept(look(buffers=buffers), replace(made, line=line), device="CPU:0")
+
+    whole = cause(part("Fill", 600 * MIB, 1), "Dataset_flat_map_patches")
+    assert whole is not None and actions(whole) == [Action.SMALLER_PIECES] and "data.py:6" in whole.text
+    opened = cause(part("Fill", 600 * MIB, 6), "Dataset_interleave_lambda")
+    assert opened is not None and actions(opened) == [Action.INTERLEAVE_LESS]
+    ahead = cause(part("Fill", 600 * MIB, 6), "Dataset_map_load")
+    assert ahead is not None and ahead.key is Key.DATASET_BUFFER and actions(ahead) == [Action.LESS_AHEAD]
+    assert cause(part("Fill", 600 * MIB, 2), "Dataset_map_load") is None, "a step may need so many"
+    assert cause(part("Fill", 600 * MIB, 6), "step") is None
+    batches = cause(part("", 600 * MIB, 15, shape=None))
+    assert batches is not None and "15 batches of 40.0 MiB" in batches.text
+    assert cause(part("", 600 * MIB, 6, shape=None)) is None, "no batch is so large"
+
+
 def test_results_of_the_models_layers_are_no_elements_of_a_data_set() -> None:
     def size(layer: str) -> int | None:
         kernel = replace(part("kernel", MIB, kind=Kind.VARIABLES), layer="conv")

@@ -188,6 +188,7 @@ def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
     called = 1 + LOOPS.splitlines().index("        train_step(ones)")
     stack = [f"<module> {script}:{called}", f"step {script}:{number}"]
     assert line[:4] == ["StatefulPartitionedCall/product", str(script), number, code] and line[4][-2:] == stack
+    assert line[5] == "step", "the name of its graph"
 
     loops.go_on("eager")
     for _ in range(20):  # a busy machine may be too slow for a short window; the next is longer

@@ -59,7 +59,8 @@ class OperationLines:
         began = thread_time()
         found: list[list[Any]] = []
         while self.wanted and len(found) < _SENT and thread_time() - began < AT_ONCE_S and self._collector.room():
-            operation = self.wanted.pop(0)
+            name = self.wanted.pop(0)
+            operation = self._operation(name)
             stack = self._stack_of(operation)
             if stack:
                 line = Line(stack[-1].filename, stack[-1].lineno)
@@ -67,16 +68,16 @@ class OperationLines:
                 told = [
                     f"{of.name[:_FUNCTION]} {name_in_events(of.filename)[-_FRAME_PATH:]}:{of.lineno}" for of in stack
                 ]
-                found.append([operation[:_NAME], line.told[-_PATH:], line.number, line.code, told])
+                graph = str(getattr(operation.graph, "name", ""))[:_FUNCTION]
+                found.append([name[:_NAME], line.told[-_PATH:], line.number, line.code, told, graph])
         if found:
             self._messenger.send("operation_lines", lines=found)
 
-    def _stack_of(self, name: str) -> "list[Any]":
-        """Return the innermost frames of the script on the stack on which the operation was made, the innermost last.
+    def _stack_of(self, operation: Any) -> "list[Any]":
+        """Return the innermost frames of the script on the stack on which *operation* was made, the innermost last.
 
         Each has ``filename``, ``lineno`` and ``name``, which is that of the function.
         """
-        operation = self._operation(name)
         frames = operation.traceback if operation is not None else ()
         return [frame for frame in frames if self._is_scripts(frame.filename)][-_FRAMES:]
 

@@ -123,7 +123,8 @@ class OperationLine(msgspec.Struct, frozen=True, array_like=True):
     """Where the script makes an operation of a graph: the script's own ``file`` and ``line``; ``code`` is that line.
 
     ``stack`` has the script's calls that led there, up to eight, the innermost last, such as
-    ``train_step /home/ada/train.py:31``.
+    ``train_step /home/ada/train.py:31``. ``graph`` is the name that TensorFlow gives the graph: ``Dataset_map_load`` is
+    that of the function ``load`` of a data set's ``map``.
     """
 
     operation: Text
@@ -131,6 +132,7 @@ class OperationLine(msgspec.Struct, frozen=True, array_like=True):
     line: Number
     code: Text
     stack: Annotated[tuple[Text, ...], Few] = ()
+    graph: Text = ""
 
 
 class OperationLines(Event, tag="operation_lines", frozen=True):

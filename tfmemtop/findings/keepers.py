@@ -17,6 +17,7 @@ from tfmemtop.findings.tensorflow_keepers import (
     constants_captured,
     copies_of_host_tensors,
     dataset_buffer,
+    dataset_results,
     graph_grows,
     is_keras,
     tape_open,
@@ -349,6 +350,7 @@ RULES: tuple[Rule, ...] = (
     constants_captured,
     graph_grows,
     dataset_buffer,
+    dataset_results,
 )
 
 

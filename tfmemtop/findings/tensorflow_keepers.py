@@ -1,5 +1,6 @@
 """The causes that TensorFlow keeps memory for the script: functions traced again, data sets, gradient tapes. Pure."""
 
+import re
 from collections import Counter
 from pathlib import PurePath
 
@@ -140,6 +141,8 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size, most = _elements(scene)
+    if kind == "prefetch" and largest is None:
+        return None  # they may as well be what the data set's functions have made
     if largest is not None and (size < room or not _alike(largest, each)):
         each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
     if not each or not scene.matters(size):
@@ -165,6 +168,53 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         size,
         count or size // each,
         (_BUFFERS[kind],),
+    )
+
+
+_OF_FUNCTION = re.compile(r"Dataset_(map|flat_map|interleave)_")
+"""The name of the graph of a data set's function."""
+
+_AHEAD = 3  # batches, or results of one operation: a step needs fewer
+
+
+def dataset_results(scene: Scene) -> Cause | None:
+    """A data set makes batches ahead, or its functions keep what they have made.
+
+    Batches are known by their size: tf.data itself allocates them, so that they have no operation.
+    """
+    look = scene.stock.look or scene.stock.census
+    if not is_cpu(scene.stock.device) or look is None:
+        return None
+    sizes = [(one.elements or 0) * (one.each or 0) for one in look.buffers if one.kind == "batch"]
+    made: dict[str, list[Part]] = {}
+    for part in scene.stock.parts:
+        of = _OF_FUNCTION.match(part.line.graph) if part.line else None
+        if of and (part.count >= _AHEAD or of[1] != "map"):
+            made.setdefault(of[1], []).append(part)
+        alike = part.count >= _AHEAD and any(size / 2 <= part.requested // part.count <= size for size in sizes)
+        if alike and not part.operation and not part.python_name:
+            made.setdefault("batch", []).append(part)
+    held = sum(one.bytes for one in scene.stock.loose)  # by Python
+    kind, parts = max(made.items(), key=lambda one: sum(part.bytes for part in one[1]), default=("", []))
+    size = min(scene.stock.rest - held, sum(part.bytes for part in parts))
+    if not parts or not scene.matters(size):
+        return None
+    most = max(parts, key=lambda part: part.bytes)
+    count, each = most.count, format_bytes(most.requested // most.count)
+    what, made_at = f"tf.data keeps {count:,} batches of {each}, made ahead", ""
+    if most.line is not None:
+        of_one = tensor_text(list(most.shape), None) if most.shape else each
+        what = f"The {kind} of a data set keeps {counted(count, 'tensor')} of {of_one}"
+        made_at = f", made at {spot(most.line.file, most.line.line)}"
+    remedy = {"flat_map": Action.SMALLER_PIECES, _INTERLEAVE: Action.INTERLEAVE_LESS}.get(kind, Action.LESS_AHEAD)
+    whole = f": {scene.sized(size)}."
+    return Cause(
+        Key.DATASET_BUFFER,
+        fitting(f"{what}{made_at}{whole}", f"{what}{whole}", room=scene.room_at, brief=remedy.brief),
+        f"tf.data {kind}",
+        size,
+        count,
+        (remedy,),
     )
 
 
