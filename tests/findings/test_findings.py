@@ -56,14 +56,14 @@ def test_places_are_told_apart() -> None:
 
 
 def test_of_a_fragmented_pool_on_the_cpu_nothing_is_said_that_helps_only_on_gpus() -> None:
-    def explanation(name: str) -> str:
-        free = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, name=name)
-        return found(begin(), reading(29.9, GIB, pool=2 * GIB, name=name), free, error(name=name))[
-            AllocationFailed
-        ].said.explanation
+    def failed(name: str, requested: int = 64 * MIB, limit: int | None = None) -> AllocationFailed:
+        free = moment(2 * GIB - requested - 36 * MIB, 2 * GIB, requested - MIB, name=name)
+        pool = reading(29.9, 2 * GIB - MIB, pool=2 * GIB, limit=limit, name=name)
+        return found(begin(), pool, free, error(requested=requested, name=name))[AllocationFailed]
 
-    assert "cuda_malloc_async" in explanation("GPU:0") and "growth off" in explanation("GPU:0")
-    on_cpu = explanation("CPU:0")
+    on_gpu, on_cpu = failed("GPU:0").said.explanation, failed("CPU:0").said.explanation
+    assert "cuda_malloc_async" in on_gpu and "growth off" in on_gpu
+    assert Action.IN_PARTS in failed("CPU:0", GIB, 2 * GIB).remedies, "so large a request hardly ever finds one chunk"
     assert "cuda" not in on_cpu and "growth" not in on_cpu and "What helps: shapes that do not change" in on_cpu
 
 

@@ -135,8 +135,14 @@ def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
     assert cause(in_use=65 * MIB) is None and cause(rows=4097) is None, "an operand may be as large as the result"
 
 
-def test_a_sparse_or_ragged_tensor_that_is_made_dense() -> None:
-    for operation, remedy in (("SparseToDense", Action.STAY_SPARSE), ("RaggedTensorToTensor", Action.PAD_ALIKE)):
+def test_a_result_that_need_not_be_so_large() -> None:
+    remedies = {
+        "SparseToDense": Action.STAY_SPARSE,
+        "RaggedTensorToTensor": Action.PAD_ALIKE,
+        "Svd": Action.REDUCED_FORM,
+        "Qr": Action.REDUCED_FORM,
+    }
+    for operation, remedy in remedies.items():
         dense = request(look(), operation=operation, in_use=MIB)
         assert dense is not None and dense.key is Key.LIMIT_TOO_SMALL and actions(dense)[0] is remedy
         assert request(look(), operation=operation, in_use=65 * MIB) is None, "other memory matters more"
@@ -346,15 +352,16 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
 def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
 
-    def advice(given: str, shape: list[int]) -> list[Remedy]:
+    def advice(given: str, shape: list[int], put: str = "Slice") -> list[Remedy]:
         window = w.Window(number=1)
         for _ in range(60):
-            window.allocate(10 * MIB, "Slice", shape=[10, 262144], dtype="float32")
+            window.allocate(10 * MIB, put, shape=[10, 262144], dtype="float32")
         window.allocate(20 * MIB, given, shape=shape, dtype="float32")
         return actions(told(full, window.done(t=20.0), look(), error()).cause)
 
     assert advice("QueueDequeueManyV2", [2, 10, 262144]) == [Action.SMALLER_QUEUE]
     assert advice("QueueDequeueV2", [10, 262144]) == [Action.SMALLER_QUEUE]
+    assert advice("", [1], "QueueEnqueueManyV2") == [Action.SMALLER_QUEUE], "it has taken them apart"
     others = advice("QueueDequeueManyV2", [20, 262144]), advice("Slice", [2, 10, 262144])
     assert not any(Action.SMALLER_QUEUE in each for each in others), "the queue gives other elements, or there is none"
     assert Action.KEEP_ARRAYS in others[1], "so many results are there only if something keeps them"

@@ -96,7 +96,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
     if _fills_queue(stock):
-        queue = "Most of what is in use has the shape of the elements of a tf.queue."
+        queue = "Most of what is in use are elements of a tf.queue, or like them."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
     return _beyond_all(between(full, stock, _code(hooked, t)), hooked, trend, a, began - _LONG_AGO_S)
 
@@ -205,10 +205,12 @@ _Sized = list[tuple[tuple[str, str, str], int]]
 
 
 def _fills_queue(stock: Inventory) -> bool:
-    """Return whether most of what is in use are results like those that a queue took in and gave back.
+    """Return whether most of what is in use was made as it was put in a queue, or is like what a queue gave back.
 
     No look at Python found them: TensorFlow itself keeps the elements of a ``tf.queue``.
     """
+    if sum(part.bytes for part in stock.parts if "Enqueue" in part.operation) * 2 >= stock.in_use:
+        return True
     given = [part for part in stock.parts if part.shape and "Dequeue" in part.operation]
     shapes = {shape for part in given for shape in (part.shape, (part.shape or ())[1:]) if shape}
     others = (part for part in stock.parts if part not in given and part.kind is not Kind.TENSORS)

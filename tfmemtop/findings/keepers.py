@@ -282,6 +282,7 @@ def _variables_kept(
     elif holder and Action.DROP_MODELS in remedies:
         remedies = remedies[::-1]  # the script can drop what it holds
     also = f"; {holder_name(more.holder)} keeps {kind}{format_bytes(more.bytes)}" if more else ""
+    unseen = () if holder else _OPEN if _in_sessions(scene) else _unseen(scene)
     return Cause(
         Key.VARIABLES_KEPT,
         fitting(f"{whole}{also}.", f"{whole}.", room=scene.room_at),
@@ -289,9 +290,7 @@ def _variables_kept(
         size,
         number,
         remedies,
-        evidence=tuple(
-            filter(None, (scene.each, *(() if holder else _OPEN if _in_sessions(scene) else _unseen(scene))))
-        ),
+        evidence=tuple(filter(None, (f"Each takes {format_bytes(size // number)}.", scene.each, *unseen))),
     )
 
 

@@ -24,6 +24,7 @@ _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "Scatte
 _PADDED = {
     "SparseToDense": ("It makes a sparse tensor dense.", Action.STAY_SPARSE),
     "RaggedTensorToTensor": ("It pads all rows to the longest.", Action.PAD_ALIKE),
+    **dict.fromkeys(("Svd", "Qr"), ("It makes a square matrix of all rows.", Action.REDUCED_FORM)),
 }
 """Operations whose result may be far larger than what they are given."""
 
@@ -251,7 +252,7 @@ def vectorized(request: Request) -> Cause | None:
 
 
 def padded(request: Request) -> Cause | None:
-    """A sparse or ragged tensor is made dense: nearly all of the result is zeros."""
+    """A result is larger than all else: a sparse or ragged tensor made dense, or a matrix that need not be square."""
     a = request.anatomy
     text, remedy = _PADDED.get(_base(a), ("", None))
     if a.asked is None or remedy is None or a.asked < max(_LEAST, a.in_use or 0):

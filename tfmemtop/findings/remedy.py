@@ -90,11 +90,16 @@ class Action:
     SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
     BOUND_QUEUE = Remedy("give it a maxsize: what fills the queue then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
-    DROP_MODELS = Remedy("keep figures, not models: drop each model, and call gc.collect(), before the next is made")
+    DROP_MODELS = Remedy(
+        "keep only models that are still needed: drop the others, and call gc.collect(); if all are, use fewer or "
+        "smaller ones, or keep the weights of those that rest as arrays, model.get_weights()"
+    )
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
-    FEWER_OPTIMIZERS = Remedy("use fewer optimizers, or SGD: one serves all phases; SGD keeps nothing for each weight")
+    FEWER_OPTIMIZERS = Remedy(
+        "use fewer optimizers, or SGD: all phases of a training can share one; SGD keeps nothing for each weight"
+    )
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
         "close each Session that is no longer needed: with a tf.Graph and a Session for each, that frees it"
@@ -138,12 +143,14 @@ class Action:
     )
     STAY_SPARSE = Remedy("keep it sparse: use tf.sparse.sparse_dense_matmul, or make it dense in parts, batch by batch")
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
+    REDUCED_FORM = Remedy("use full_matrices=False: the result then has only the columns that the matrix needs")
     CONCAT_ON_HOST = Remedy(
         "bound it, or join only once: keep the newest rows; or arrays in a list (tensor.numpy()), to concatenate once"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(
-        "run it with tracemalloc: it names the lines that made what the script keeps, such as arrays in a list"
+        "run it with tracemalloc: it names the lines that made what Python keeps, such as arrays in a list; it "
+        "does not see what TensorFlow keeps, such as a lookup table"
     )
     BOUND_ARRAYS = Remedy("bound it, or write the arrays to a file: the list or dict keeps all of them")
     ONE_DATASET = Remedy("make one Dataset before the loop: pass it the data")

@@ -94,7 +94,8 @@ def fragmented(a: Anatomy) -> Cause | None:
         if a.on_cpu
         else "cuda_malloc_async, which can join free pages; a pool that is one region from the start (growth off); "
     )
-    pool = (raise_limit(a.limit, on_cpu=True), Action.FIX_SHAPES)
+    large = a.limit is not None and a.asked >= _MUCH_FREE * a.limit
+    pool = (raise_limit(a.limit, on_cpu=True), Action.IN_PARTS if large else Action.FIX_SHAPES)
     return Cause(
         Key.FRAGMENTATION,
         f"The pool is fragmented: {format_bytes(a.cached)} were free, in chunks up to {format_bytes(a.largest_free)}.",

@@ -182,10 +182,9 @@ def dataset_results(scene: Scene) -> Cause | None:
 
     Batches are known by their size: tf.data itself allocates them, so that they have no operation.
     """
-    look = scene.stock.look or scene.stock.census
-    if not is_cpu(scene.stock.device) or look is None:
+    if not is_cpu(scene.stock.device):
         return None
-    sizes = [(one.elements or 0) * (one.each or 0) for one in look.buffers if one.kind == "batch"]
+    sizes = [(one.elements or 0) * (one.each or 0) for one in _buffers(scene) if one.kind == "batch"]
     made: dict[str, list[Part]] = {}
     for part in scene.stock.parts:
         of = _OF_FUNCTION.match(part.line.graph) if part.line else None
