@@ -189,6 +189,11 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     assert request(look(), steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is None, "of the first step"
     calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
     assert request(look(), calls, steps, operation=function, asked=12 * MIB, shape=[3072, 1024]) is not None
+    called = w.Window(number=1)
+    called.allocate(8 * MIB, "StatefulPartitionedCall/net/conv_1/Relu", shape=[8, 512, 512])
+    for layer, found in (("conv_1", True), ("conv_2", False)):
+        crashed = request(look(), called.done(t=20.0), operation=f"net/{layer}/Relu", asked=12 * MIB)
+        assert (crashed is not None) is found, "by the layer, in predict as in fit"
     pictures = w.Window(number=1)
     pictures.allocate(12 * MIB, "Transpose", shape=[256, 3, 64, 64], dtype="float32")
     pictures.allocate(8 * MIB, "Conv2D", shape=[16, 32, 64, 64], dtype="float32")
@@ -364,6 +369,7 @@ def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     assert advice("", [1], "QueueEnqueueManyV2") == [Action.SMALLER_QUEUE], "it has taken them apart"
     others = advice("QueueDequeueManyV2", [20, 262144]), advice("Slice", [2, 10, 262144])
     assert not any(Action.SMALLER_QUEUE in each for each in others), "the queue gives other elements, or there is none"
+    assert Action.KEEP_ARRAYS not in advice("", [20, 262144], ""), "what has no name was perhaps not run eagerly"
     assert Action.KEEP_ARRAYS in others[1], "so many results are there only if something keeps them"
 
 

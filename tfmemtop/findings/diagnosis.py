@@ -14,7 +14,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, fragmented, limit_text, no_room
-from tfmemtop.findings.scene import MANY, Need, Scene
+from tfmemtop.findings.scene import FIT, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
@@ -140,9 +140,9 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
-    if limited and rounds and ((tape and ".fit(" not in code) or ".gradient(" in code):  # in fit, it is Keras's
+    if limited and rounds and ((tape and FIT not in code) or ".gradient(" in code):  # in fit, it is Keras's
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.RECORD_LESS))
-    kept = any("/" not in part.operation and part.bytes >= _MOSTLY * stock.in_use for part in rounds)
+    kept = any(part.operation and "/" not in part.operation and part.bytes >= _MOSTLY * stock.in_use for part in rounds)
     if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
         cause = replace(cause, remedies=_without_batches(cause.remedies, Action.KEEP_ARRAYS))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))

@@ -188,7 +188,7 @@ def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple
 
 def _same(one: str, other: str, *, whole: bool) -> bool:
     """Return whether two names are of the same operation: of the same layer too, if the *whole* names are compared."""
-    return one == other if whole else named(one).base == named(other).base
+    return named(one) == named(other) if whole else named(one).base == named(other).base
 
 
 def _extends(small: list[int], large: list[int]) -> bool:

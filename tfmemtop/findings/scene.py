@@ -14,6 +14,9 @@ _MUCH, MOST = 0.25, 0.5
 _LEAST = 8 * MIB
 _CODE = 28  # characters
 
+FIT = ".fit("
+"""Keras opens a tape for each step in it."""
+
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
 
@@ -83,6 +86,14 @@ class Scene(msgspec.Struct, frozen=True):
     def stopped(self) -> tuple[Waiting | ScriptError | None, ...]:
         """Where the script waited for room, and where it ended with an error."""
         return self.hooked.waiting, self.hooked.error
+
+    @property
+    def tapes(self) -> int:
+        """The gradient tapes that were open, without Keras's own, which lasts for a step of ``fit``."""
+        look = self.stock.look
+        tapes = look.tapes or 0 if look else 0
+        in_fit = any(one is not None and FIT in one.code for one in self.stopped)
+        return 0 if in_fit and tapes == 1 else tapes
 
     def sized(self, size: int, about: str = "") -> str:
         """Return *size* bytes, or *about* so many, as a part of what is in use: ``~0.2 GiB of the 0.9 GiB in use``."""
