@@ -183,11 +183,16 @@ def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
     assert many is not None and (many.key, many.holder, many.count) == (Key.TENSORS_KEPT, "", 32)
     assert actions(many) == [Action.KEEP_ARRAYS]
     assert actions(cause(32, code="masks = model.predict(images)")) == [Action.PREDICT_PARTS]
-    assert cause(31) is None and cause(64, tapes=1) is None
+    assert cause(31) is None and cause(64, tapes=1) is cause(64, tapes=1, code="model.fit(x)") is None
     census = look(group("", 900, 300 * MIB), group("memory.steps[*].image", 100, 40 * MIB, items=100))
     found = tensors_without_path(Scene(stock(census), FULL, hooked()))
     assert found is not None and (found.holder, found.count) == ("memory.steps[*].image", 1000)
     assert "at least 100 of the 1,000 tensors" in found.text, "the search ends in a large container"
+    few = group("seen[*]", 20, 240 * MIB), group("", 20, 200 * MIB)
+    fitting = hooked(events.Waiting(t=29.0, pid=100, operation=None, file="/a/train.py", line=9, code="model.fit(x)"))
+    together = keeper(Scene(stock(look(*few, tapes=1)), FULL, fitting))
+    assert together is not None and (together.holder, together.bytes) == ("seen[*]", 440 * MIB)
+    assert keeper(Scene(stock(look(*few, tapes=2)), FULL, fitting)) is None, "a tape of the script's may hold them"
 
 
 def test_an_audit_hook_that_limited_the_search_is_named_only_where_no_holder_was_found() -> None:

@@ -33,6 +33,8 @@ def test_a_tape_that_is_open() -> None:
     assert several is not None and actions(several) == [Action.DROP_TAPES]
     assert several.holder == "kept[*]" and "`kept[*]` keeps 58 gradient tapes" in several.text
     assert kept(look(tapes=0), results) is None
+    stands = events.Waiting(t=29.0, pid=100, operation="Mul", file="/a/t.py", line=9, code="model.fit(x, epochs=3)")
+    assert keeper(Scene(stock(look(tapes=1), results), FULL, hooked(stands))) is None, "Keras's, of one step"
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
@@ -65,6 +67,10 @@ def test_elements_are_told_with_the_line_that_made_them() -> None:
     for size, told in ((MIB + 256, "~600 elements of 1.0 MiB"), (2 * MIB, "")):
         joined = kept(look(buffers=[events.DatasetBuffer("cache", None, size)]), batches, device="CPU:0")
         assert told in joined.text if joined else not told
+    for count, told in ((600, "~600 elements of 1.0 MiB"), (599, "")):
+        labels = part("map/strided_slice", MIB, count, shape=())
+        unsized = kept(look(buffers=[events.DatasetBuffer("shuffle", 9999, None)]), batches, labels, device="CPU:0")
+        assert told in unsized.text if unsized else not told
     error = events.OutOfMemory(t=30.0, pid=100, message="… passed to InterleaveDataset:1 … [[{{node map/Fill}}]]")
     opened = keeper(Scene(stock(look(), elements, device="CPU:0"), FULL, hooked(error)))
     assert opened is not None and "600 inputs open, with [512,512] float32 of each, made at data.py:6" in opened.text

@@ -175,19 +175,20 @@ def _shapes(one: Kept, scene: Scene) -> set[tuple[int, ...]]:
 def tensors_without_path(scene: Scene) -> Cause | None:
     """Python keeps tensors in a way that shows no path: in a local variable, a thread's own data, or a library."""
     look = scene.stock.look
-    if look is None or look.tapes or not scene.stock.loose:
+    if look is None or scene.tapes or not scene.stock.loose:
         return None
     most = scene.stock.loose[0]
-    if most.count < _LOOSE or not scene.matters(min(most.bytes, scene.stock.rest)):
-        return None
-    predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
-    kinds = [tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None)]
-    size, count = min(most.bytes, scene.stock.rest), most.count
     alike = (one for one in scene.stock.kept if one.shape == tuple(most.shape or ()) and not one.variables)
     part = next((one for one in alike if one.count >= MANY), None)
-    texts = [f"Python holds {count:,} tensors of {what}{scene.running}: {scene.sized(size)}." for what in kinds]
+    size, count = min(most.bytes, scene.stock.rest), most.count
     if part is not None:  # of many objects in one container, not all are looked into
         size, count = size + part.bytes, count + part.count
+    if count < _LOOSE or not scene.matters(size) or (look.tapes and part is None):
+        return None  # or a step needs them
+    predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
+    kinds = [tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None)]
+    texts = [f"Python holds {count:,} tensors of {what}{scene.running}: {scene.sized(size)}." for what in kinds]
+    if part is not None:
         whose = f"{capital(holder_name(part.holder))} keeps at least {part.count:,} of the {count:,} tensors of"
         texts = [f"{whose} {what} that Python holds: {scene.sized(size)}." for what in kinds]
     return Cause(

@@ -220,15 +220,19 @@ def dataset_results(scene: Scene) -> Cause | None:
 def _elements(scene: Scene) -> tuple[int, int, int, Part | None]:
     """Return what may be a data set's elements, by their allocations: bytes of one, their number, bytes of all.
 
-    The last is the largest part of them. Batches that tf.data itself joins have no shape: they are known by their size.
+    The last is the largest part of them. What tf.data itself joins has no shape: it is known by its size, or as there
+    are as many as of another tensor of the elements.
     """
     kinds = (Kind.ACTIVATIONS, Kind.UNKNOWN, Kind.TENSORS, Kind.INPUT)
     sizes = [one.each for one in _buffers(scene) if one.each]
-    many = (part for part in scene.stock.parts if part.count >= MANY and part.kind in kinds and not part.python_name)
+    many = [part for part in scene.stock.parts if part.count >= MANY and part.kind in kinds and not part.python_name]
+    counts = {part.count for part in many if part.shape is not None}
     parts = [
         part
         for part in many
-        if part.shape or any(_NEARLY * size <= part.requested // part.count <= size for size in sizes)
+        if part.shape
+        or (part.shape is None and part.count in counts)
+        or any(_NEARLY * size <= part.requested // part.count <= size for size in sizes)
     ]
     if not parts:
         return 0, 0, 0, None
@@ -322,7 +326,7 @@ _OUTPUTS = (Kind.ACTIVATIONS, Kind.LOSS, Kind.TENSORS)
 def tape_open(scene: Scene) -> Cause | None:
     """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
     outputs: tuple[Kind, ...] = _OUTPUTS
-    tapes = (scene.stock.look.tapes or 0) if scene.stock.look else 0
+    tapes = told = scene.tapes
     if not tapes and any(one is not None and _GRADIENT in one.code for one in scene.stopped):
         # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
         tapes, outputs = 1, _OUTPUTS[:2]
@@ -337,7 +341,6 @@ def tape_open(scene: Scene) -> Cause | None:
     each, most = max(alike.items(), key=lambda one: one[0] * sum(part.count for part in one[1]))
     count, shapes = sum(part.count for part in most), {part.shape for part in most}
     several = sum(part.bytes for part in most) * 2 >= size and count >= (MANY if tapes > 2 else _ON_TAPE)
-    told = scene.stock.look is not None and scene.stock.look.tapes
     if (not several and tapes < MANY) or (not told and len({part.operation for part in most}) == 1):
         return None  # as a single step may need it; or no forward pass, of which a tape keeps several operations
     shape = shapes.pop() if len(shapes) == 1 else None
