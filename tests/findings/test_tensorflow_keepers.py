@@ -95,6 +95,9 @@ def test_what_the_functions_of_a_data_set_make_is_no_reason_for_smaller_batches(
     assert ahead is not None and ahead.key is Key.DATASET_BUFFER and actions(ahead) == [Action.LESS_AHEAD]
     assert cause(part("Fill", 600 * MIB, 2), "Dataset_map_load") is None, "a step may need so many"
     assert cause(part("Fill", 600 * MIB, 6), "step") is None
+    known = [events.DatasetBuffer("batch", 4, 10 * MIB), events.DatasetBuffer("cache", None, 40 * MIB)]
+    cached = kept(look(buffers=known), part("", 600 * MIB, 15, shape=None), device="CPU:0")
+    assert cached is not None and cached.holder == "tf.data cache", "the cache has as large elements"
     batches = cause(part("", 600 * MIB, 15, shape=None))
     assert batches is not None and "15 batches of 40.0 MiB" in batches.text
     assert cause(part("", 600 * MIB, 6, shape=None)) is None, "no batch is so large"

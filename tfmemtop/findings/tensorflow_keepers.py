@@ -185,6 +185,7 @@ def dataset_results(scene: Scene) -> Cause | None:
     if not is_cpu(scene.stock.device):
         return None
     sizes = [(one.elements or 0) * (one.each or 0) for one in _buffers(scene) if one.kind == "batch"]
+    sizes = [size for size in sizes if not any(_alike(one, size) for one in _large(scene))]
     made: dict[str, list[Part]] = {}
     for part in scene.stock.parts:
         of = _OF_FUNCTION.match(part.line.graph) if part.line else None
@@ -257,7 +258,7 @@ def _buffering(scene: Scene) -> str | None:
     if any("InterleaveDataset" in each for each in messages):
         return _INTERLEAVE  # an operation of its function failed, or waits
     told = _buffers(scene)
-    known = {one.kind for one in told if one.kind != "prefetch" or (one.elements or 0) >= MANY}
+    known = {one.kind for one in _large(scene)}
     known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
     each, _, size, _ = _elements(scene)
     return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
@@ -267,6 +268,15 @@ def _buffers(scene: Scene) -> list[DatasetBuffer]:
     """Return the data sets of the script's that keep elements."""
     look = scene.stock.look or scene.stock.census
     return list(look.buffers) if look else []
+
+
+def _large(scene: Scene) -> list[DatasetBuffer]:
+    """Return those that may keep many elements."""
+    return [
+        one
+        for one in _buffers(scene)
+        if one.kind in _BUFFERS and (one.kind != "prefetch" or (one.elements or 0) >= MANY)
+    ]
 
 
 def _room(kind: str, told: list[DatasetBuffer], each: int) -> float:
