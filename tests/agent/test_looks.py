@@ -100,6 +100,7 @@ tf.ones([])
 small = np.zeros([1 << 20])
 frames = [np.zeros([1 << 18], np.float64) for _ in range(9)]
 views = {number: small[number:] for number in range(9)}
+heap = [(number, np.zeros([1 << 14], np.float32)) for number in range(300)]
 print("up", flush=True)
 sys.stdin.readline()
 """
@@ -114,6 +115,7 @@ def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
     assert ask(monitor, process)["arrays"] == [
         ["data.images", [9 << 20, 3], "uint8", 27 << 20],
         ["pair['train'][0]", [5 << 20], "float32", 20 << 20],
+        ["heap[*]", [300], "", 300 << 16],
         ["frames[*]", [9], "", 18 << 20],
         ["flags", [17 << 20], "bool", 17 << 20],
     ]

@@ -221,7 +221,7 @@ def test_a_list_of_arrays_that_makes_up_most_of_the_rise_is_named() -> None:
     named = kept(100 * MIB)
     assert named.holder == "frames[*]" and "`frames[*]` keeps 800 NumPy arrays" in named.said.headline
     assert actions(named) == [Action.BOUND_ARRAYS] and not named.said.code
-    assert not kept(80 * MIB).holder and not kept(100 * MIB, "float32").holder, "less than half; one array"
+    assert not kept(70 * MIB).holder and not kept(100 * MIB, "float32").holder, "too few of them; one array"
     assert kept(100 * MIB, seconds=20).holder == "frames[*]", "as early as it is known"
     for seconds in (20, 180):
         assert WindowWishes().due([*begin(), effective(True), *host(*growing(seconds, 9 * MIB))]) == [100], (

@@ -212,6 +212,10 @@ class Step:
         """Return the identities of all *values* of the container."""
         return self.read(map(identity, values(self.found)))
 
+    def kinds(self, values: Flat) -> "list[int]":
+        """Return the identities of the classes of all *values* of the container."""
+        return self.read(map(identity, map(type, values(self.found))))
+
     def facts(self, values: Flat, chosen: bytearray, fact: "Callable[[Any], Any]") -> "Iterator[tuple[int, Any]]":
         """Return the identities of the *chosen* of these *values*, each with what the C function *fact* returns."""
         box = self.box()

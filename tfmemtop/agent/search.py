@@ -261,6 +261,18 @@ class Search:
         kind = self._arrays.kind
         self._arrays.note(self._held(node, view), values, bytearray(each is kind for each in read.kinds), path_of)
 
+    def _note_arrays_of_each(self, node: int, view: View, values: Flat, ends: "list[int]") -> None:
+        """Note the arrays among all *values* of the objects in *node*; *ends* are their numbers up to each object."""
+        line = "".join(self._nodes.texts[each] for each in self._nodes.line(node))
+        kind = identity(self._arrays.kind)
+        chosen = bytearray(each == kind for each in self._held(node, view).kinds(values))
+        if any(chosen):
+
+            def path_of(at: int) -> str:
+                return f"{line}[{next(place for place, end in enumerate(ends) if end > at)}]"
+
+            self._arrays.note(self._held(node, view), values, chosen, path_of)
+
     def _wanted_among(self, node: int, view: View, items: "list[int]", values: Flat) -> "list[int]":
         """Return the positions of what is wanted among *items*, the identities of *values* in *view*.
 
@@ -302,6 +314,7 @@ class Search:
             sought, of_each = set(there), flat(outer.values, within.attribute, container.keys)
             keys = self._held(node, view).plain_keys(of_each, bytearray(at in sought for at in range(len(items))))[::-1]
         ends = list(accumulate(numbers))
+        self._note_arrays_of_each(node, view, values_of_each, ends)
         fields = self._fields(kind, within)
         position = 0
         for found in there:

@@ -173,9 +173,13 @@ def _generators(hooked: Hooked) -> int:
 
 
 def _kept(hooked: Hooked, rise: Rise) -> HostArray | None:
-    """Return the list or dict whose arrays make up most of the *rise*; ``None`` if none was found."""
-    told = hooked.look.arrays if hooked.look else []
-    large = (one for one in told if not one.dtype and one.bytes >= rise.size / 2)
+    """Return the list or dict whose arrays made up most of the *rise* as it was found; ``None`` if none was."""
+    look = hooked.look
+    lows = [window.low for window in hooked.host.windows if look and rise.start <= window.start <= look.t]
+    if look is None or not lows:
+        return None
+    risen = max(AT_LEAST, min(rise.size, lows[-1] - rise.first))
+    large = (one for one in look.arrays if not one.dtype and one.bytes >= risen / 2)
     return max(large, key=lambda one: one.bytes, default=None)
 
 
