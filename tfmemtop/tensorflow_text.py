@@ -27,6 +27,9 @@ XLA_RAN_OUT = "Out of memory while trying to allocate"
 NO_START = "cudaSetDevice()", "implicit initialization", "Bad StatusOr access: RESOURCE_EXHAUSTED"
 """One of these is in the error if CUDA finds no memory on the card to begin. The last is a ``RuntimeError``."""
 
+_OF_CUDA = "cuda_error", "cuda error", "no blas", "no dnn", "dnn library", "cublas", "cudnn", "autotuner", "culaunch"
+"""In the errors, in lower case, after which a card without free memory is told."""
+
 NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
 """In a message about CUDA's driver."""
@@ -148,6 +151,11 @@ def lines_of_exhaustion(before: str, text: str) -> Iterator[RanOut]:
 def tells_exhaustion(output: str) -> bool:
     """Return whether the script's *output* contains one of TensorFlow's messages that a pool ran out of memory."""
     return any(phrase in output for phrase in _RAN_OUT_ANYHOW)
+
+
+def is_of_cuda(message: str) -> bool:
+    """Return whether the *message* of an error is of CUDA or one of its libraries, as if they lacked memory."""
+    return any(words in message.lower() for words in _OF_CUDA)
 
 
 def ignored_word(output: str) -> str | None:

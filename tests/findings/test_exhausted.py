@@ -16,7 +16,6 @@ from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.reports.summary import summarise
 from tfmemtop.settings import Settings
 from tfmemtop.state.lookup import LimitBy
-from tfmemtop.tensorflow_text import parse_exhausted
 
 OURS = Settings(memory_limit=2 * GIB)
 HIGHER, LARGER = raise_limit(2 * GIB, on_cpu=False), raise_limit(300 * MIB, on_cpu=True)
@@ -209,24 +208,12 @@ def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before
 
 def test_held_by_others_who_lowered_the_limit() -> None:
     finding = told(gpu(2 * GIB, others=100 * GIB), error())
-    assert finding.cause.key is Key.OTHERS and "24.0 MiB" in finding.cause.evidence[0]
-    assert actions(finding) == [Action.USE_OTHER_GPU]
+    assert finding.cause.key is Key.OTHERS and "limit is what was free" in finding.cause.text
+    assert actions(finding) == [Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU]
+    some = cause(gpu(2 * GIB, others=4 * GIB), error())
+    assert some.key is Key.OTHERS and "24.0 MiB" in some.evidence[0]
     # Here the others hold less than what was lacking.
     assert cause(gpu(2 * GIB, others=500 * MIB), error(requested=4 * GIB)).key is Key.LIMIT_TOO_SMALL
-
-
-def test_cuda_cannot_begin_on_a_card_that_another_process_holds() -> None:
-    message = "cudaSetDevice() on GPU:0 failed. Status: out of memory"
-    parsed = parse_exhausted(message)
-    failed = events.OutOfMemory(t=30.0, pid=100, message=message, device=parsed.device)
-    before = [*begin(), s.device_reading(29.5, {100: 14 * MIB, 7: 138 * GIB, 8: GIB})]
-    finding = told(before, failed)
-    assert finding.cause.key is Key.OTHERS and actions(finding) == [Action.USE_OTHER_GPU]
-    assert "Process 7 holds 138.0 GiB of the card" in finding.whole_cause.text
-    message = "Bad StatusOr access: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory"
-    raised = events.ScriptError(t=30.0, pid=100, kind="RuntimeError", message=message, file="/home/ada/a.py", line=3)
-    again = told(before, raised)
-    assert again.cause.key is Key.OTHERS and "Process 7 holds 138.0 GiB of the card" in again.whole_cause.text
 
 
 def test_truly_full() -> None:

@@ -13,7 +13,7 @@ from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
-from tfmemtop.findings.room import between, fragmented, limit_text, no_room
+from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
 from tfmemtop.findings.scene import FIT, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
@@ -74,10 +74,13 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     asked = a.asked if a.asked is not None else a.more_than or 0
     rise = _rise(hooked, trend, began) if trend else (0, None, "step")
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
-    if large is not None and large.key in _OF_THE_REQUEST:
+    crowd = crowded_out(a)
+    if large is not None and large.key in _OF_THE_REQUEST and crowd is None:
         return large
     steady = trend is not None and rise_until([trend.whole.windows], began) is not None
     kept = keeper(Scene(stock, Need(asked, whole, True, *rise, steady), hooked))
+    if crowd is not None and (kept is None or 2 * rise[0] < (kept.bytes or 0)):
+        return crowd
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     filled = rise[0] >= _FILLED_SHARE * a.in_use and whole is not None and a.in_use - rise[0] + asked <= whole

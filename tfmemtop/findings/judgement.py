@@ -15,6 +15,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.names import spot
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.room import on_full_card
 from tfmemtop.findings.rules import follow_rule, rules
 from tfmemtop.findings.rules.ending import ended
 from tfmemtop.findings.rules.framework_memory import FrameworkFailed
@@ -22,13 +23,15 @@ from tfmemtop.findings.rules.frameworks import OtherPools
 from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak
 from tfmemtop.findings.rules.others import TwoReserveCard
-from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
+from tfmemtop.findings.rules.out_of_memory import CRASHES, AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import KEPT, CachedButIdle, TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
+from tfmemtop.state.anatomy import on_full_cards
 from tfmemtop.state.lookup import once_per_revision, without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.views import host_memory
+from tfmemtop.tensorflow_text import is_of_cuda
 from tfmemtop.units import format_bytes, spoken
 
 _SILENT_S = 8.0
@@ -144,6 +147,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
     """Return that the run failed for another reason, with the error that ended it, as far as it is known."""
     hooked = _main(state)
     how = ended(run.ending, running=False, left=False)
+    full = next(map(on_full_card, on_full_cards(state)), None)
     if hooked is not None and hooked.error is not None:
         error = hooked.error
         at = f" at {spot(error.file, error.line)}" if error.file else ""
@@ -151,11 +155,15 @@ def _not_memory(state: State, run: RunState) -> Cause:
         if error.kind == KeyError.__name__:
             message = repr(message)  # a key
         what = f"{error.kind}{at}" + (f": {message}" if message else "")
+        if full is not None and is_of_cuda(error.message):
+            return replace(full, evidence=(f"It ended with {what}.", *full.evidence))
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
             text = f"The host had too little memory for a request: the script ended with {what}."
             return Cause(Key.HOST_GROWTH, text, evidence=(pools,))
         return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what.removesuffix('.')}.")
+    if full is not None and run.ending is not None and run.ending.signal in CRASHES:
+        return replace(full, evidence=(f"The run {how}.", *full.evidence))
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):
         return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")

@@ -22,12 +22,17 @@ Rule = Callable[[Anatomy], Cause | None]
 
 _NEARLY = 0.8  # share of the limit, or of what other processes hold
 _MUCH_FREE = 0.2  # share of the limit
+_FAR_MORE = 4  # times what the pool could get
+_LIBRARY = (
+    "cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole card, or other "
+    "processes, leave less of it. A limit for the pool leaves some."
+)
 _SPARE = 0.05  # share of what is in use, below which a pool is full: some chunks are always left over
 
 
 def no_room(a: Anatomy, peak: int | None = None) -> Cause:
     """Return why there was no room, as far as the figures show. *peak* are the most bytes in use until then."""
-    cut = fragmented(a)
+    cut = None if crowded_out(a) else fragmented(a)
     if cut is not None and (_needs_more(a, peak) or (a.cached or 0) < _SPARE * (a.in_use or 0)):
         short = next(filter(None, (rule(a) for rule in RULES if rule is not fragmented)), cut)
         free = f"{format_bytes(a.cached)} of the pool were free, in chunks of at most {format_bytes(a.largest_free)}."
@@ -65,24 +70,38 @@ def library(a: Anatomy) -> Cause | None:
         f"A CUDA library found no memory beside TensorFlow's pool{free}.",
         remedies=(Action.SET_LIMIT, Action.USE_OTHER_GPU),
         evidence=(f"The pool held {format_bytes(a.pool)}.",) if a.pool is not None else (),
-        explanation="cuBLAS and cuDNN take memory of their own when they are first used. A pool that has the whole "
-        "card, or other processes, leave less of it. A limit for the pool leaves some.",
+        explanation=_LIBRARY,
     )
 
 
-def no_start(a: Anatomy) -> Cause | None:
-    """CUDA could not begin on the card, since other processes hold it."""
-    if not any(words in a.message for words in NO_START) or a.card_free is None or not a.others:
+def crowded_out(a: Anatomy) -> Cause | None:
+    """Other processes hold most of the card: CUDA could not begin there, or the pool could get far less than they hold.
+
+    A limit that was set is not the reason.
+    """
+    others = _known_others(a)
+    if a.on_cpu or a.card_free is None or a.card_total is None or 2 * others < a.card_total:
         return None
-    return Cause(
-        Key.OTHERS,
-        f"{_others(a)}; {format_bytes(a.card_free)} were free.",
-        "other processes",
-        a.others,
-        remedies=(Action.USE_OTHER_GPU,),
-        explanation="A process needs memory on the card for CUDA itself, before TensorFlow's pool. The process table "
-        "shows who holds the card.",
-    )
+    if any(words in a.message for words in NO_START) and a.card_free < USUAL_CONTEXT:
+        return _of_others(a, f"{_others(a)}; {format_bytes(a.card_free)} were free.")
+    could_get = (a.pool or a.in_use or 0) + a.card_free
+    if a.limit_by is LimitBy.TENSORFLOW and a.limit is not None and a.limit <= could_get:
+        rest, could_get = f"TensorFlow's limit is what was free at its start, {format_bytes(a.limit)}", a.limit
+    elif a.limit is not None and a.limit <= could_get:
+        return None
+    else:
+        rest = f"{format_bytes(a.card_free)} were free"
+    return _of_others(a, f"{_others(a)}; {rest}.") if others >= _FAR_MORE * could_get else None
+
+
+def on_full_card(a: Anatomy) -> Cause:
+    """Return that the card was full as the script failed, for a reason that it does not tell."""
+    free = f"{format_bytes(a.card_free)} were free"
+    own = (a.card_total or 0) - (a.card_free or 0) - _known_others(a)
+    if _known_others(a) > own:
+        return _of_others(a, f"The card was full when the script failed; {free}. {_others(a)}.")
+    text = f"The card was full when the script failed: the run held {format_bytes(own)} of it; {free}."
+    return Cause(Key.LIMIT_TOO_SMALL, text, bytes=own, remedies=(Action.SET_LIMIT,), explanation=_LIBRARY)
 
 
 def fragmented(a: Anatomy) -> Cause | None:
@@ -172,16 +191,7 @@ def held_by_others(a: Anatomy) -> Cause | None:
     short = max(beyond, more - (a.card_free or 0) if a.card_free is not None else 0)
     if not 0 < short <= a.others:
         return None
-    return Cause(
-        Key.OTHERS,
-        f"{_others(a)}.",
-        "other processes",
-        a.others,
-        remedies=(Action.USE_OTHER_GPU,),
-        evidence=(f"{format_bytes(short)} of that were lacking here.",),
-        explanation="TensorFlow's own limit is what was free on the card when TensorFlow started, less a reserve. It "
-        "cannot get what other processes hold. The process table shows who they are.",
-    )
+    return _of_others(a, f"{_others(a)}.", f"{format_bytes(short)} of that were lacking here.")
 
 
 def truly_full(a: Anatomy) -> Cause | None:
@@ -254,9 +264,28 @@ def lacking(a: Anatomy) -> int | None:
     return max(0, a.in_use + a.asked - a.pool)
 
 
+def _of_others(a: Anatomy, text: str, *evidence: str) -> Cause:
+    return Cause(
+        Key.OTHERS,
+        text,
+        "other processes",
+        _known_others(a),
+        remedies=(Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU),
+        evidence=evidence,
+        explanation="CUDA and its libraries need memory before TensorFlow's pool gets any. TensorFlow's own limit is "
+        "what was free on the card when it started, less a reserve. It cannot get what other processes hold. The "
+        "process table shows who they are.",
+    )
+
+
+def _known_others(a: Anatomy) -> int:
+    """Return the bytes that other processes hold of the card, at least."""
+    return a.others if a.others is not None else a.largest_other[1] if a.largest_other else 0
+
+
 def _others(a: Anatomy) -> str:
     """Return who holds what others hold of the card: one process, if it has nearly all of that."""
-    others, (pid, used) = a.others or 0, a.largest_other or (0, 0)
+    others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
     who = f"Process {pid} holds" if used >= _NEARLY * others else "Other processes hold"
     return f"{who} {format_bytes(used if used >= _NEARLY * others else others)} of the card"
 
@@ -274,4 +303,4 @@ _LIMIT_OF = {
 
 _LIBRARIES = "no blas for stream", "dnn library initialization failed", "status_not_initialized", "status_alloc_failed"
 
-RULES: tuple[Rule, ...] = (scratch, no_start, library, fragmented, held_back, held_by_others, truly_full, card_full)
+RULES: tuple[Rule, ...] = (scratch, crowded_out, library, fragmented, held_back, held_by_others, truly_full, card_full)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.machine import is_cpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_gpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
-from tfmemtop.state.lookup import LimitBy, cached_of, device_of, limit_by, of_run, surroundings
+from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.tensorflow_text import failed_node
 
@@ -256,16 +256,20 @@ def _card(
 ) -> tuple[int | None, int | None, list[tuple[int, int | None]] | None]:
     """Return total and free bytes of the memory that the pool takes from, and the bytes of each other process in it.
 
-    Where CUDA found no memory to begin, no device is named: then it is the one card that has too little for a context.
+    Where CUDA found no memory to begin, TensorFlow has made no device. Then it is a card that has too little for a
+    context, if that is clear: there is only one, or all cards are such. Of several, it is the emptiest.
     """
     if device is not None and is_cpu(device):
         total = state.session.host_memory if state.session else None
         return total, None if total is None or around.host_used is None else max(0, total - around.host_used), None
-    full = [
-        index for index, reading in around.cards.items() if reading.free is not None and reading.free < USUAL_CONTEXT
-    ]
-    only = state.devices[full[0]] if len(full) == 1 else None
-    place = device_of(state, pid, device) if device else only
+    free = {index: reading.free for index, reading in around.cards.items() if reading.free is not None}
+    full = [index for index, size in free.items() if size < USUAL_CONTEXT]
+    clear = len(full) == 1 or len(full) == len(state.devices) > 0
+    place = device_of(state, pid, device) if device else None
+    hooked = hooked_of(state, pid)
+    made = hooked is not None and device in hooked.allocators
+    if place is None and not made and clear:
+        place = state.devices[max(full, key=lambda index: free[index])]
     reading = around.cards.get(place.info.index) if place else None
     if place is None or reading is None:
         return (place.info.total if place else None), None, None
@@ -295,6 +299,20 @@ def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
             ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
             if not is_pinned(device) and (full or ran_out):
                 yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
+
+
+def on_full_cards(state: State) -> Iterator[Anatomy]:
+    """Yield, by the readings of their end, the GPUs of the newest run's processes that had nearly nothing free."""
+    for pid, process in state.processes.items():
+        hooked = process.hooked
+        if hooked is None or hooked.at_end is None or not of_run(state, pid):
+            continue
+        held = any(share.pid == pid for card in hooked.at_end.cards.values() for share in card.processes)
+        unmade = [None] if held else []  # it had begun to use a card
+        for device in [name for name in hooked.allocators if is_gpu(name)] or unmade:
+            found = _anatomy(state, pid, hooked, hooked.at_end, failed_at(state, pid), None, device)
+            if found.card_free is not None and found.card_free < USUAL_CONTEXT:
+                yield found
 
 
 def failed_at(state: State, pid: int) -> float:

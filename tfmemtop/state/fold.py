@@ -239,6 +239,7 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
         hooked.ended, hooked.dropped = True, max(hooked.dropped, event.dropped)
         lost = event.reason is events.HookEnding.LOST
         hooked.lost = event.t if lost else None
+        hooked.at_end = hooked.at_end or surroundings(state, hooked)
         if state.run and of_run(state, event.pid):
             state.run.dropped += event.dropped
             # Only a hook that announces its end sends a last reading.
@@ -348,7 +349,7 @@ def _waiting(state: State, event: events.Waiting) -> None:
 @folds(events.ScriptError)
 def _script_error(state: State, event: events.ScriptError) -> None:
     if hooked := hooked_of(state, event.pid):
-        hooked.error = event
+        hooked.error, hooked.at_end = event, surroundings(state, hooked)
         if not hooked.out_of_memory and any(words in event.message for words in NO_START):
             _out_of_memory(state, events.OutOfMemory(t=event.t, pid=event.pid, message=event.message))
 

@@ -213,6 +213,7 @@ class Hooked(msgspec.Struct):
     failure: Failure | None = None
     waiting: events.Waiting | None = None  # where it stood when a pool last ran out
     error: events.ScriptError | None = None  # the exception that ended the script
+    at_end: Surroundings | None = None  # the readings of that moment, else of the end of the process
     dropped: int = 0
     ended: bool = False
     lost: float | None = None  # when its connection broke off, as if the process had crashed or was killed

@@ -24,7 +24,7 @@ from tfmemtop.units import format_bytes
 _OLD_S = 2.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
 
-_CRASHES = (signal.SIGSEGV, signal.SIGABRT)
+CRASHES = (signal.SIGSEGV, signal.SIGABRT)
 """Signals of a crash when an allocation failed: TensorFlow writes to memory that it did not get, or one of its own
 checks finds that it did not get it."""
 
@@ -112,7 +112,7 @@ def failures(state: State) -> list[AllocationFailed]:
     """Return the newest failure of each process of the run, with its anatomy and cause."""
     found = [_failure(state, anatomy) for anatomy in anatomies(state)]
     run = state.run
-    crashed = run is not None and run.ending is not None and run.ending.signal in _CRASHES
+    crashed = run is not None and run.ending is not None and run.ending.signal in CRASHES
     if not found and run is not None:
         died = crashes(state, crashed=crashed)
         found = [_failure(state, one, crashed=crashed or (one.pid != run.pid and not run.failed)) for one in died]
