@@ -208,7 +208,7 @@ def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before
 
 def test_held_by_others_who_lowered_the_limit() -> None:
     finding = told(gpu(2 * GIB, others=100 * GIB), error())
-    assert finding.cause.key is Key.OTHERS and "limit is what was free" in finding.cause.text
+    assert finding.cause.key is Key.OTHERS and "limit of TensorFlow's pool was 2.0 GiB" in finding.cause.text
     assert actions(finding) == [Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU]
     some = cause(gpu(2 * GIB, others=4 * GIB), error())
     assert some.key is Key.OTHERS and "24.0 MiB" in some.evidence[0]

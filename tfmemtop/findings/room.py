@@ -84,13 +84,12 @@ def crowded_out(a: Anatomy) -> Cause | None:
         return None
     if any(words in a.message for words in NO_START) and a.card_free < USUAL_CONTEXT:
         return _of_others(a, f"{_others(a)}; {format_bytes(a.card_free)} were free.")
-    could_get = (a.pool or a.in_use or 0) + a.card_free
-    if a.limit_by is LimitBy.TENSORFLOW and a.limit is not None and a.limit <= could_get:
-        rest, could_get = f"TensorFlow's limit is what was free at its start, {format_bytes(a.limit)}", a.limit
-    elif a.limit is not None and a.limit <= could_get:
-        return None
-    else:
-        rest = f"{format_bytes(a.card_free)} were free"
+    could_get, rest = (a.pool or a.in_use or 0) + a.card_free, f"{format_bytes(a.card_free)} were free"
+    if a.limit is not None and a.limit <= could_get:
+        # TensorFlow's own limit is what others left of the card, unless a session asked for a share of it.
+        if a.limit_by is not LimitBy.TENSORFLOW or others < _FAR_MORE * a.card_free:
+            return None
+        could_get, rest = a.limit, _pool_limit(a)
     return _of_others(a, f"{_others(a)}; {rest}.") if others >= _FAR_MORE * could_get else None
 
 
@@ -191,7 +190,8 @@ def held_by_others(a: Anatomy) -> Cause | None:
     short = max(beyond, more - (a.card_free or 0) if a.card_free is not None else 0)
     if not 0 < short <= a.others:
         return None
-    return _of_others(a, f"{_others(a)}.", f"{format_bytes(short)} of that were lacking here.")
+    rest = f"; {_pool_limit(a)}" if beyond else ""
+    return _of_others(a, f"{_others(a)}{rest}.", f"{format_bytes(short)} of that were lacking here.")
 
 
 def truly_full(a: Anatomy) -> Cause | None:
@@ -288,6 +288,10 @@ def _others(a: Anatomy) -> str:
     others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
     who = f"Process {pid} holds" if used >= _NEARLY * others else "Other processes hold"
     return f"{who} {format_bytes(used if used >= _NEARLY * others else others)} of the card"
+
+
+def _pool_limit(a: Anatomy) -> str:
+    return f"the limit of TensorFlow's pool was {format_bytes(a.limit)}"
 
 
 def _beyond_limit(a: Anatomy, more: int) -> int:
