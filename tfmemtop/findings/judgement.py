@@ -156,7 +156,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
             message = repr(message)  # a key
         what = f"{error.kind}{at}" + (f": {message}" if message else "")
         if full is not None and is_of_cuda(error.message):
-            return replace(full, evidence=(f"It ended with {what}.", *full.evidence))
+            return replace(full, evidence=(f"The script ended with {what}.", *full.evidence))
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
             text = f"The host had too little memory for a request: the script ended with {what}."
