@@ -8,6 +8,7 @@ from tests.findings.situations import (
     POOL_AT_ONCE,
     asked_growth,
     begin,
+    busy,
     effective,
     initialised,
     limited,
@@ -155,6 +156,22 @@ def test_of_cudas_own_pool_no_growth_is_told() -> None:
     assert "Growth was off" not in page[Question.ALL_TAKEN] + page[Question.GROWTH]
     assert "cuda_malloc_async" in page[Question.ALL_TAKEN] and "changes nothing" in page[Question.GROWTH]
     assert "cut short" not in page[Question.EFFICIENTLY]
+
+
+def test_growth_that_only_a_session_can_have_turned_on() -> None:
+    def page(**variables: str) -> str:
+        environment = events.Environment(t=1.3, pid=100, variables=variables)
+        return told(review([*begin(), environment, effective(True), *TWELVE_SECONDS]))[Question.ALL_TAKEN]
+
+    assert "ConfigProto of a session turned growth on" in page()
+    assert "ConfigProto" not in page(TF_FORCE_GPU_ALLOW_GROWTH="true")
+
+
+def test_how_busy_a_gpu_is_counts_only_while_tensorflow_has_it() -> None:
+    end = s.alive(50.0, 900)
+    idle = [msgspec.structs.replace(s.device_reading(60.0 + t, {}), utilisation=0) for t in range(200)]
+    page = told(review([*begin(), effective(False), *busy({0: 90}, {100: 130 * GIB}, 40), end, *idle]))
+    assert "~90 % busy" in page[Question.FULL_NOT_USED]
 
 
 def test_a_share_that_a_session_takes_is_told_as_its_own() -> None:

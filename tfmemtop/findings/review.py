@@ -16,7 +16,7 @@ from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import TightLimit
 from tfmemtop.findings.rules.retracing import Retraced
-from tfmemtop.findings.run_devices import used_cards
+from tfmemtop.findings.run_devices import hooked_of_run, used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.anatomy import RETRIED_S
@@ -175,6 +175,8 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
     known = reading.index in seen.state.devices  # a recording may have lost its beginning
     if run is None or not run.going or not known or not any(is_gpu(name) for name in run.effective):
         return
+    if all(hooked.ended for _, hooked in hooked_of_run(seen.state) if hooked.effective):
+        return  # those processes of the run that had a device are over
     used = used_cards(seen.state)
     if used and reading.index not in used:  # if none is in *used*, it is not known which cards the run uses
         return

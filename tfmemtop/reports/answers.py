@@ -23,13 +23,14 @@ from tfmemtop.findings.proposed_limit import (
 from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.findings.rules.pool import WHOLE_CARD
-from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards
+from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards, variable
 from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
 from tfmemtop.state.account import Account
 from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.holdings import holdings
 from tfmemtop.state.lookup import without_tensorflow
 from tfmemtop.state.model import RunState
+from tfmemtop.tensorflow_text import GROWTH_VARIABLE
 from tfmemtop.units import counted, format_bytes, sentence, spoken
 
 
@@ -144,7 +145,8 @@ def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
     if run.settings.growth is not None:
         yield f"tfmemtop was told to turn growth {run.settings.growth} for this run, which overrides the script."
     hooked = [hooked for _, hooked in hooked_of_run(seen.state)]
-    yield _calls([each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH])
+    calls = [each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH]
+    yield _calls(calls, by_session=pool_kind(run) is PoolKind.GROWING and _by_default(seen, run))
     if made := [line_with_code(site) for one in hooked if (site := devices_made_at(one))]:
         yield f"TensorFlow initialised its devices (fixing growth and limits) at {'; '.join(made[:_LISTED])}."
 
@@ -166,9 +168,17 @@ def _how_taken(seen: RunReview, run: RunState) -> str:
     return "Not known." if kind is PoolKind.UNKNOWN else f"{answer}: {_NO_LIMIT}"
 
 
-def _calls(calls: list[events.Requested]) -> str:
+def _by_default(seen: RunReview, run: RunState) -> bool:
+    """Return whether it is known that neither tfmemtop nor the environment sets growth."""
+    pids = [pid for pid, hooked in hooked_of_run(seen.state) if hooked.initialised or pid in seen.state.environments]
+    words = {variable(seen.state, pid, GROWTH_VARIABLE) for pid in pids}
+    return run.settings.growth is None and words == {None}
+
+
+def _calls(calls: list[events.Requested], *, by_session: bool) -> str:
     if not calls:
-        return "The script did not call set_memory_growth."
+        by = "; the ConfigProto of a session turned growth on" if by_session else ""
+        return f"The script did not call set_memory_growth{by}."
     asked = "; ".join(
         f"{line_of(callsite(call))} called {call_text(call)}" + (f", which raised {call.error}" if call.error else "")
         for call in calls[:_LISTED]
@@ -230,7 +240,9 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
     limit = suggested_limit(seen.state, run)
     first, *more = sentences(limit) if limit is not None else [_without_limit(seen, run)]
     unused = [name for name, peak in run.peaks.items() if is_gpu(name) and not peak]
-    more_of = " It holds for each process." if limit and len(peaks_of_processes(seen.state)) > 1 else ""
+    more_of = (
+        " That is for each process, not for all together." if limit and len(peaks_of_processes(seen.state)) > 1 else ""
+    )
     yield first + (f" {' and '.join(unused)} had nothing in use." if limit and unused else more_of)
     if run.peak_in_use is None:
         return
@@ -307,7 +319,8 @@ def _otherwise(seen: RunReview, run: RunState, kind: PoolKind) -> str:
         at_start = "" if free is None else f", {format_bytes(free)}"
         taken_at_start = f"nearly all that was free at the start{at_start}"
         return f"Without growth TensorFlow would have reserved {reserved}{taken_at_start}."
-    return "Whether growth was on is not known, or not the same on all GPUs."
+    both = {effective.growth for effective in run.effective.values()} >= {True, False}
+    return "Growth was on for some GPUs, and off for others." if both else "Whether growth was on is not known."
 
 
 def _growths(seen: RunReview) -> list[events.PoolGrowth]:
