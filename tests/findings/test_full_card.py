@@ -46,7 +46,7 @@ def test_a_small_pool_beside_a_large_process_is_not_called_fragmented() -> None:
     full = moment(8704 * 1024, 10 * MIB, 700 * 1024)
     told = cause(crowded(), full, error(requested=MIB))
     assert (told.key, told.bytes) == (Key.OTHERS, 132 * GIB)
-    assert "Process 900" in told.text and "10.0 MiB" in told.text
+    assert "Process 900 (other.py) holds" in told.text and "10.0 MiB" in told.text
     room = s.device_reading(29.6, {900: 80 * GIB})
     assert cause(crowded(), room, full, error(requested=MIB)).key is Key.FRAGMENTATION, "much of the card was free"
     assert cause(crowded(own_limit=10 * MIB), full, error(requested=MIB)).key is Key.LIMIT_TOO_SMALL

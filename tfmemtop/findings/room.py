@@ -286,8 +286,10 @@ def _known_others(a: Anatomy) -> int:
 def _others(a: Anatomy) -> str:
     """Return who holds what others hold of the card: one process, if it has nearly all of that."""
     others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
-    who = f"Process {pid} holds" if used >= _NEARLY * others else "Other processes hold"
-    return f"{who} {format_bytes(used if used >= _NEARLY * others else others)} of the card"
+    if used < _NEARLY * others:
+        return f"Other processes hold {format_bytes(others)} of the card"
+    about = f" ({a.other_program})" if a.other_program else ""
+    return f"Process {pid}{about} holds {format_bytes(used)} of the card"
 
 
 def _pool_limit(a: Anatomy) -> str:

@@ -12,6 +12,7 @@ from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
 from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
+from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
 
 RETRIED_S = 15.0
@@ -19,6 +20,7 @@ RETRIED_S = 15.0
 
 _LATER_S = 3.0  # the time that the script's output and files take to arrive here
 _ROUNDING = 256  # bytes, to which BFC rounds a request up
+_SHORT = 40  # characters
 _COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
@@ -27,11 +29,11 @@ class Anatomy(msgspec.Struct, frozen=True):
 
     ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
-    with most: its number and its bytes. ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the
-    reading are older than the failure. ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow
-    reports that it can do without this memory. Where ``operation`` calls a graph, ``node`` is the operation of the
-    graph that asked, and ``node_line`` the line that made it, as far as they are known. ``code`` is the text
-    of ``line``.
+    with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
+    ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the reading are older than the failure.
+    ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
+    memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the
+    line that made it, as far as they are known. ``code`` is the text of ``line``.
     """
 
     pid: int
@@ -58,6 +60,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     node: str | None = None
     node_line: str | None = None
     code: str = ""
+    other_program: str = ""
 
     @property
     def cached(self) -> int | None:
@@ -172,6 +175,7 @@ def _anatomy(
         card_free=free,
         others=None if others is None or len(known) < len(others) else sum(used for used, _ in known),
         largest_other=max(known)[::-1] if known else None,
+        other_program=_about(state, max(known)[1]) if known else "",
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
         node=node,
@@ -299,6 +303,17 @@ def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
             ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
             if not is_pinned(device) and (full or ran_out):
                 yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
+
+
+def _about(state: State, pid: int) -> str:
+    """Return ``ada, train.py``: whose process *pid* is, if not this user's, and its program; empty if not known."""
+    process = state.processes.get(pid)
+    if process is None:
+        return ""
+    words, user = program(process.seen.command), process.seen.user
+    name = " ".join(words[: 2 if words[:1] == ["-m"] else 1])
+    own = state.session is not None and state.session.user == user
+    return ", ".join(filter(None, ("" if own else user, name if len(name) <= _SHORT else "")))
 
 
 def on_full_cards(state: State) -> Iterator[Anatomy]:
