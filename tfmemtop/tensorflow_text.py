@@ -27,8 +27,9 @@ XLA_RAN_OUT = "Out of memory while trying to allocate"
 NO_START = "cudaSetDevice()", "implicit initialization", "Bad StatusOr access: RESOURCE_EXHAUSTED"
 """One of these is in the error if CUDA finds no memory on the card to begin. The last is a ``RuntimeError``."""
 
-_OF_CUDA = "cuda_error", "cuda error", "no blas", "no dnn", "dnn library", "cublas", "cudnn", "autotuner", "culaunch"
-"""In the errors, in lower case, after which a card without free memory is told."""
+_OF_LIBRARIES = "no blas", "no dnn", "dnn library", "cublas", "cudnn", "autotuner"
+_OF_CUDA = tuple(f"cuda_error_{kind}" for kind in ("out_of_memory", "unknown", "invalid_handle", "not_initialized"))
+"""In the errors, in lower case, of CUDA and its libraries where they may have found no memory."""
 
 NO_LIBRARIES = "Cannot dlopen some GPU libraries"
 NO_CUDA = "failed call to cuInit"
@@ -153,9 +154,14 @@ def tells_exhaustion(output: str) -> bool:
     return any(phrase in output for phrase in _RAN_OUT_ANYHOW)
 
 
+def is_of_libraries(message: str) -> bool:
+    """Return whether the *message* of an error is that of cuBLAS or cuDNN where they may have found no memory."""
+    return any(words in message.lower() for words in _OF_LIBRARIES)
+
+
 def is_of_cuda(message: str) -> bool:
-    """Return whether the *message* of an error is of CUDA or one of its libraries, as if they lacked memory."""
-    return any(words in message.lower() for words in _OF_CUDA)
+    """Return whether the *message* of an error is such a one, or CUDA's own."""
+    return is_of_libraries(message) or any(words in message.lower() for words in _OF_CUDA)
 
 
 def ignored_word(output: str) -> str | None:

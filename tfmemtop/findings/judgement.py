@@ -147,7 +147,8 @@ def _not_memory(state: State, run: RunState) -> Cause:
     """Return that the run failed for another reason, with the error that ended it, as far as it is known."""
     hooked = _main(state)
     how = ended(run.ending, running=False, left=False)
-    full = next(map(on_full_card, on_full_cards(state)), None)
+    raised = hooked.error.message if hooked is not None and hooked.error is not None else ""
+    full = next(filter(None, (on_full_card(one, raised) for one in on_full_cards(state))), None)
     if hooked is not None and hooked.error is not None:
         error = hooked.error
         at = f" at {spot(error.file, error.line)}" if error.file else ""
@@ -155,7 +156,7 @@ def _not_memory(state: State, run: RunState) -> Cause:
         if error.kind == KeyError.__name__:
             message = repr(message)  # a key
         what = f"{error.kind}{at}" + (f": {message}" if message else "")
-        if full is not None and is_of_cuda(error.message):
+        if full is not None and is_of_cuda(raised):
             return replace(full, evidence=(f"The script ended with {what}.", *full.evidence))
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""

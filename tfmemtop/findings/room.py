@@ -12,7 +12,7 @@ from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.lookup import LimitBy
-from tfmemtop.tensorflow_text import NO_START
+from tfmemtop.tensorflow_text import NO_START, is_of_libraries
 from tfmemtop.units import counted, format_bytes
 
 BESIDE_POOLS = f"{format_bytes(USUAL_CONTEXT + USUAL_LIBRARIES)} on an H200"
@@ -93,12 +93,17 @@ def crowded_out(a: Anatomy) -> Cause | None:
     return _of_others(a, f"{_others(a)}; {rest}.") if others >= _FAR_MORE * could_get else None
 
 
-def on_full_card(a: Anatomy) -> Cause:
-    """Return that the card was full as the script failed, for a reason that it does not tell."""
-    free = f"{format_bytes(a.card_free)} were free"
-    own = (a.card_total or 0) - (a.card_free or 0) - _known_others(a)
-    if _known_others(a) > own:
+def on_full_card(a: Anatomy, message: str) -> Cause | None:
+    """Return that the card was full as the script failed, for a reason that its error's *message* does not tell.
+
+    The message is empty after a crash. A card that the run itself has filled explains only errors of CUDA's libraries.
+    """
+    free, others = f"{format_bytes(a.card_free)} were free", _known_others(a)
+    own = (a.card_total or 0) - (a.card_free or 0) - others
+    if others > own:
         return _of_others(a, f"The card was full when the script failed; {free}. {_others(a)}.")
+    if not is_of_libraries(message):
+        return None
     text = f"The card was full when the script failed: the run held {format_bytes(own)} of it; {free}."
     return Cause(Key.LIMIT_TOO_SMALL, text, bytes=own, remedies=(Action.SET_LIMIT,), explanation=_LIBRARY)
 
