@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.hooked import Forks, Monitor, outcome, run, start
+from tests.hooked import Event, Forks, Monitor, outcome, start
 
 Script = Callable[[str], str]
 
@@ -91,18 +91,21 @@ CHILDREN = """
 import json, multiprocessing, os, sys
 import tensorflow as tf
 
-def train(size):
+def train(size, gate):
     import tensorflow as tf
     kept = tf.zeros([size << 18])
     print(os.getpid(), "trained", flush=True)
+    gate.recv()
 
 def idle():
     print(os.getpid(), "idle", flush=True)
 
 if __name__ == "__main__":
     for size, method in enumerate(["fork", "spawn"], 1):
-        child = multiprocessing.get_context(method).Process(target=train, args=(size,))
+        here, there = multiprocessing.Pipe()
+        child = multiprocessing.get_context(method).Process(target=train, args=(size, there))
         child.start()
+        here.send(sys.stdin.readline())
         child.join()
         assert child.exitcode == 0
     kept = tf.zeros([1])
@@ -113,14 +116,24 @@ if __name__ == "__main__":
 """
 
 
+def reading_of(pid: int) -> Callable[[Event], bool]:
+    return lambda event: (event["type"], event["pid"]) == ("allocator", pid)
+
+
 def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) -> None:
-    ended = run(monitor, script(CHILDREN), PYTHONWARNINGS="ignore")
+    process = start(monitor, script(CHILDREN), PYTHONWARNINGS="ignore")
+    assert process.stdout is not None and process.stdin is not None
+    for _ in ("forked", "spawned"):
+        pid = int(process.stdout.readline().split()[0])
+        monitor.wait_for(reading_of(pid))
+        assert monitor.of("hook", pid) and monitor.of("effective", pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
+    ended = outcome(process)
     assert ended.code == 0, ended.err
-    forked, spawned, idle = [line.split() for line in ended.out.splitlines()]
-    for pid, _ in (forked, spawned):
-        assert monitor.of("hook", int(pid)) and monitor.of("effective", int(pid)) and monitor.of("allocator", int(pid))
     # This child was forked from an initialised TensorFlow: the lock of its allocator may never be released.
-    assert not [event for event in monitor.events if event["pid"] == int(idle[0])]
+    idle = int(ended.out.split()[0])
+    assert not [event for event in monitor.events if event["pid"] == idle]
     assert not monitor.of("hook_error")
 
 
