@@ -16,7 +16,7 @@ from tfmemtop.events.runs import Ending, Way, how_ended
 from tfmemtop.findings.cause import LONGEST, Key, shortened
 from tfmemtop.findings.finding import Finding, Group, RuleFailed, Severity
 from tfmemtop.findings.judgement import findings, judged, kinds
-from tfmemtop.findings.names import Place
+from tfmemtop.findings.names import Place, spot
 from tfmemtop.findings.remedy import Action, raise_limit
 from tfmemtop.findings.rules.ending import MemoryReleasing, RunEnded, ending
 from tfmemtop.findings.rules.notices import Noticed
@@ -53,6 +53,12 @@ def test_places_are_told_apart() -> None:
     assert place(Place(1, "GPU:2", shared=True, pid=200)) == "GPU:2 on GPU 1, process 200"
     assert place(Place(None, "CPU:0")) == "CPU pool"
     assert place(Place(None, "GPU:3")) == "GPU:3"
+
+
+def test_a_long_file_name_leaves_room_for_what_helps() -> None:
+    short = spot(f"/a/train_{'x' * 90}_v2.py", 7)
+    assert len(short) <= 40 and short.startswith("train_") and short.endswith("_v2.py:7")
+    assert spot("/a/train.py", 7) == "train.py:7"
 
 
 def test_of_a_fragmented_pool_on_the_cpu_nothing_is_said_that_helps_only_on_gpus() -> None:

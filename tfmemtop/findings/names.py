@@ -69,7 +69,7 @@ _ARGUMENT = re.compile(r"(?:filter_traceback\.<locals>\.)?error_handler\.<locals
 _PRIVATE = re.compile(r"(?<=\])(\._\w+)+$")
 """Private attributes of the items of a collection, such as ``histories[*]._model``: the script does not write them."""
 
-_SHORT = 30  # characters
+_SHORT, _FILE = 30, 40  # characters
 _A_RANGE = 3  # from so many GPUs on, they are shown as a range
 
 BEFORE = "before the hook was there"
@@ -178,12 +178,16 @@ def frames(line: events.OperationLine | None) -> tuple[str, ...]:
 
 
 def named_spot(text: str, *, whole: bool = False) -> str:
-    """Return the same as :func:`spot`, for a file and a line that are one text."""
+    """Return the same as :func:`spot`, for a file and a line that are one text.
+
+    The middle of a long name is left out, so that a verdict has room for what helps.
+    """
     if cell := _CELL.fullmatch(text):
         return f"In [{cell['number']}]:{cell['line']}"
     if cell := _UNKNOWN_CELL.fullmatch(text):
         return f"In [?]:{cell['line']}"
-    return text if whole else PurePath(text).name
+    name = text if whole else PurePath(text).name
+    return name if whole or len(name) <= _FILE else f"{name[: _FILE // 2]}…{name[-_FILE // 2 + 1 :]}"
 
 
 def line_with_code(site: Callsite) -> str:
