@@ -98,6 +98,8 @@ trainer.history.append(made("trainer.history[0]"))
 step = trainer.step
 point = Point(1, made("point.y"))
 module = Module()
+written = tf.TensorArray(tf.float32, 1).write(0, made("written._implementation._tensor_array[0]"))
+written.mark_used()
 keyed = {(1, 2): made("keyed[...]"), 3: made("keyed[3]")}
 helpers = types.ModuleType("helpers")
 helpers.__file__, helpers.losses = "/somewhere/helpers.py", {}
@@ -154,7 +156,7 @@ train()
 
 
 def paths(found: "list[list[object]]") -> dict[str, object]:
-    return {str(row[2][1]): row[0] for row in found if isinstance(row[2], list) and row[2][0] == 100}
+    return {str(row[2][1]): row[0] for row in found if isinstance(row[2], list) and row[2][:1] == [100]}
 
 
 def test_objects_and_containers(monitor: Monitor, script: Script, forks: Forks) -> None:

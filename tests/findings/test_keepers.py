@@ -188,6 +188,9 @@ def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
     found = tensors_without_path(Scene(stock(census), FULL, hooked()))
     assert found is not None and (found.holder, found.count) == ("memory.steps[*].image", 1000)
     assert "at least 100 of the 1,000 tensors" in found.text, "the search ends in a large container"
+    passed = group("error_handler.<locals>.args[*]", 16, 4 * MIB)
+    unnamed = tensors_without_path(Scene(stock(look(passed, group("", 900, 300 * MIB))), FULL, hooked()))
+    assert unnamed is not None and not unnamed.holder, "what a call is given is no holder of the rest"
     few = group("seen[*]", 20, 240 * MIB), group("", 20, 200 * MIB)
     fitting = hooked(events.Waiting(t=29.0, pid=100, operation=None, file="/a/train.py", line=9, code="model.fit(x)"))
     together = keeper(Scene(stock(look(*few, tapes=1)), FULL, fitting))

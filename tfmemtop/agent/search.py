@@ -32,6 +32,7 @@ from .views import (
     LEFT_FRAME,
     MODULE_GLOBALS,
     STORED,
+    USED,
     WRAPPED,
     Classes,
     View,
@@ -211,7 +212,7 @@ class Search:
         if container is None:
             one = self._held(node, view).single()
             if one is not None and (one[1] is not self._kind or self._wanted_among(node, view, [one[0]], iter)):
-                self._meet(node, view, -1, *one, "" if view in (WRAPPED, STORED) else f".{view.attribute}", 0)
+                self._meet(node, view, -1, *one, "" if view in (WRAPPED, STORED, USED) else f".{view.attribute}", 0)
             return
         if view is CLASS_ATTRIBUTES and self._classes.is_librarys(self._held(node, View("")).plain(module_of)):
             return

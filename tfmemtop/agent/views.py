@@ -46,6 +46,8 @@ WRAPPED = View("__wrapped__")
 """From a proxy to the object for which it stands."""
 STORED = View("_storage")
 """From TensorFlow's own kind of list, as a ``tf.Module`` keeps it, to the list for which it stands."""
+USED = View("_tf_should_use_wrapped_value")
+"""From what TensorFlow wraps around a result that must not be dropped, as a ``tf.TensorArray``'s, to that result."""
 CACHE = View("", LIST, ".<lru_cache>[{}]", hidden=True)
 """From a function with a ``functools.lru_cache`` to what the cache holds. Without a bound, that is in a dict."""
 ITERATED = View("", LIST, hidden=True)
@@ -133,6 +135,8 @@ class Classes:
             name, module = name_and_module(owner)
             if name in ("List", "ListWrapper") and module.endswith(".data_structures"):
                 return (STORED,)
+            if name == "ShouldUseWrapper" and module.endswith(".tf_should_use"):
+                return (USED,)  # its ``__dict__`` cannot be read
             if (name, module) == ("deque", "collections"):
                 # The script's class, which may be another one than the agent imports.
                 of_deque: Any = class_dict(owner)

@@ -179,7 +179,7 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         return None
     most = scene.stock.loose[0]
     alike = (one for one in scene.stock.kept if one.shape == tuple(most.shape or ()) and not one.variables)
-    part = next((one for one in alike if one.count >= MANY), None)
+    part = next((one for one in alike if one.count >= MANY and not PASSED.fullmatch(one.holder)), None)
     size, count = min(most.bytes, scene.stock.rest), most.count
     if part is not None:  # of many objects in one container, not all are looked into
         size, count = size + part.bytes, count + part.count
