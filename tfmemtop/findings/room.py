@@ -9,7 +9,7 @@ from tfmemtop.findings.names import capital, holder_name
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.scene import MANY
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
-from tfmemtop.state.anatomy import Anatomy
+from tfmemtop.state.anatomy import Anatomy, short_of
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.lookup import LimitBy
 from tfmemtop.tensorflow_text import NO_START, is_of_libraries
@@ -82,7 +82,7 @@ def crowded_out(a: Anatomy) -> Cause | None:
     others = _known_others(a)
     if a.on_cpu or a.card_free is None or a.card_total is None or 2 * others < a.card_total:
         return None
-    if any(words in a.message for words in NO_START) and a.card_free < USUAL_CONTEXT:
+    if any(words in a.message for words in NO_START) and a.card_free < short_of(a.card_total):
         return _of_others(a, f"{_others(a)}; {format_bytes(a.card_free)} were free.")
     could_get, rest = (a.pool or a.in_use or 0) + a.card_free, f"{format_bytes(a.card_free)} were free"
     if a.limit is not None and a.limit <= could_get:

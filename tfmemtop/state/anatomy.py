@@ -267,7 +267,7 @@ def _card(
         total = state.session.host_memory if state.session else None
         return total, None if total is None or around.host_used is None else max(0, total - around.host_used), None
     free = {index: reading.free for index, reading in around.cards.items() if reading.free is not None}
-    full = [index for index, size in free.items() if size < USUAL_CONTEXT]
+    full = [index for index, size in free.items() if size < short_of(state.devices[index].info.total)]
     clear = len(full) == 1 or len(full) == len(state.devices) > 0
     place = device_of(state, pid, device) if device else None
     hooked = hooked_of(state, pid)
@@ -303,6 +303,11 @@ def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
             ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
             if not is_pinned(device) and (full or ran_out):
                 yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
+
+
+def short_of(total: int | None) -> int:
+    """Return how many bytes of a card have to be free, by a reading once a second, so that CUDA can begin there."""
+    return max(USUAL_CONTEXT, (total or 0) // 100)
 
 
 def _about(state: State, pid: int) -> str:

@@ -66,7 +66,7 @@ class AllocationFailed(CauseFinding, frozen=True):
         What the text has no room for is left out: that the script crashed, the shape, at last what is in use.
         """
         cause = self.cause
-        if cause.key in _NO_REQUEST:
+        if cause.key in _NO_REQUEST and not (cause.key is Key.OTHERS and self._only_message):
             told = self.anatomy.shape is not None and tensor_text(self.anatomy.shape, None) in cause.text
             heads = [
                 self._failed(began, shaped=shaped, crashed=crashed)
@@ -95,10 +95,14 @@ class AllocationFailed(CauseFinding, frozen=True):
         crash = ", and the script crashed" if self.crashed and crashed else ""
         return f"{began}{crash}{_where(self)}: {self._request(shaped=shaped)}."
 
+    @property
+    def _only_message(self) -> bool:
+        return self.anatomy.asked is None and self.anatomy.operation is None and bool(self.anatomy.message)
+
     def _request(self, *, shaped: bool = False) -> str:
         """Return what was requested. Without size and operation, TensorFlow's own message is the only information."""
         a = self.anatomy
-        if a.asked is None and a.operation is None and a.message:
+        if self._only_message:
             return f'TensorFlow says "{a.message.splitlines()[0]}"'
         return asked_for(a, shaped=shaped)
 
