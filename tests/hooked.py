@@ -50,6 +50,7 @@ class Monitor:
         self._events: list[Event] = []
         self._arrived = threading.Condition()
         self._asked = self._answered = 0
+        self._fails = True  # whether an error of a hook fails the test
         self._reading = threading.Event()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(str(path))
@@ -110,6 +111,11 @@ class Monitor:
             assert event is not None, self._events
             return event
 
+    def error(self) -> Event:
+        """Wait for the first error of a hook, and return it. The test expects errors, so they do not fail it."""
+        self._fails = False
+        return self.wait_for(lambda event: event["type"] == "hook_error")
+
     def say(self, pid: int, message: Event) -> None:
         """Send *message* to the hook of *pid*."""
         with self._arrived:
@@ -147,12 +153,17 @@ class Monitor:
         self._rope.close()
         self._thread.join(PATIENCE_S)
 
+    def end(self) -> None:
+        """Close all sockets, and check that no hook has reported an error that the test did not expect."""
+        self.die()
+        assert not self._fails or not self.of("hook_error")
+
 
 @pytest.fixture
 def monitor(tmp_path: Path) -> Iterator[Monitor]:
     monitor = Monitor(tmp_path / "hook.sock")
     yield monitor
-    monitor.die()
+    monitor.end()
 
 
 class ProcessOutcome(NamedTuple):

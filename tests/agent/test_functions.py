@@ -75,7 +75,6 @@ def test_calls_and_tracings(monitor: Monitor, script: Script, forks: Forks) -> N
     assert found["step"] == [40, 1, path, line("def step"), 1, 1, [], False]
     assert found["<lambda>"] == [5, 5, path, line("lambda"), 1, 5, [], False]
     assert found["compiled"] == [1, 1, path, line("def compiled") - 1, 1, 1, [], True]
-    assert not monitor.of("hook_error")
 
 
 CHANGING = """
@@ -183,7 +182,6 @@ def test_which_argument_changed_and_how(monitor: Monitor, script: Script, forks:
     }
     anew = {name: counts[-3] for name, counts in newest(monitor).items()}
     assert anew[STEP] == 2 and anew["shapes"] == 1
-    assert not monitor.of("hook_error")
 
 
 KERAS = """

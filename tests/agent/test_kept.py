@@ -53,7 +53,6 @@ print(Mine(1.0, name="x").numpy(), Own(2.0).numpy())
     assert bare == hooked and bare.code == 0 and "other (1.0,) {'name': 'x'}\n" in bare.out
     assert monitor.of("requested")[0]["devices"] is None
     assert monitor.of("initialised")[0]["code"] == ""
-    assert not monitor.of("hook_error")
 
 
 ENDS = """

@@ -20,7 +20,7 @@ def test_its_descriptor_is_out_of_the_scripts_way_and_not_inherited(monitor: Mon
     free = os.dup(0)
     os.close(free)
     link = Link(str(monitor.path))
-    link.send(encode("hook_error", {"text": "x"}))
+    link.send(encode("said", {"text": "x"}))
     assert descriptor(link) >= 200 and not os.get_inheritable(descriptor(link))
     again = os.dup(0)
     os.close(again)
@@ -30,17 +30,17 @@ def test_its_descriptor_is_out_of_the_scripts_way_and_not_inherited(monitor: Mon
 
 def test_a_script_that_closed_it_and_uses_its_number_gets_nothing_from_us(monitor: Monitor) -> None:
     link = Link(str(monitor.path))
-    link.send(encode("hook_error", {"text": "first"}))
+    link.send(encode("said", {"text": "first"}))
     mine, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     number = descriptor(link)
     os.dup2(mine.fileno(), number)
-    link.send(encode("hook_error", {"text": "second"}))
+    link.send(encode("said", {"text": "second"}))
     link.close()
     other.setblocking(False)
     mine.close()
     os.close(number)  # still open: the link has not closed it
     assert other.recv(100) == b""
-    assert [event["text"] for event in monitor.of("hook_error")] in ([], ["first"])
+    assert [event["text"] for event in monitor.of("said")] in ([], ["first"])
     other.close()
 
 
@@ -67,7 +67,7 @@ def test_a_packet_beyond_all_bounds_is_dropped_alone(monitor: Monitor) -> None:
     link = Link(str(monitor.path))
     link.send(b"x" * (1 << 22))
     link.send(encode("hook_error", {"text": "\udcff" + "x" * 100_000}))
-    assert monitor.wait_for(lambda event: event["type"] == "hook_error")["text"].startswith("\\udcffxxx")
+    assert monitor.error()["text"].startswith("\\udcffxxx")
     assert link.dropped == 1
     link.close()
 
@@ -82,7 +82,7 @@ def test_without_a_free_descriptor_packets_wait(monitor: Monitor) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert not link.opened and not link.dead
     link.pump()
-    assert monitor.wait_for(lambda event: event["type"] == "hook_error")["text"] == "first"
+    assert monitor.error()["text"] == "first"
     link.close()
 
 

@@ -67,7 +67,7 @@ def test_figures_and_settings_are_those_of_tensorflow(monitor: Monitor, script: 
         assert request["file"] == path and "set_visible_devices" in lines[request["line"] - 1]
     assert refused["error"] == "RuntimeError: Visible devices cannot be modified after being initialized"
     assert not monitor.of("out_of_memory"), "a full queue is no failed allocation"
-    assert monitor.of("hook_end") and not monitor.of("hook_error")
+    assert monitor.of("hook_end")
 
 
 def test_a_reset_context_is_read_again(monitor: Monitor, script: Script, forks: Forks) -> None:
@@ -84,7 +84,7 @@ kept = tf.zeros([4 << 20])
 """
     assert outcome(forks.start(monitor, script(source)), "\n")[:2] == (0, "reset\n")
     assert len(monitor.of("effective")) == 2
-    assert monitor.of("allocator")[-1]["in_use"] >= 16 * MIB and not monitor.of("hook_error")
+    assert monitor.of("allocator")[-1]["in_use"] >= 16 * MIB
 
 
 CHILDREN = """
@@ -134,7 +134,6 @@ def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) ->
     # This child was forked from an initialised TensorFlow: the lock of its allocator may never be released.
     idle = int(ended.out.split()[0])
     assert not [event for event in monitor.events if event["pid"] == idle]
-    assert not monitor.of("hook_error")
 
 
 LONG = """
@@ -200,5 +199,6 @@ sys.stdin.readline()
     process = start(monitor, script(source), TFMEMTOP_SETTINGS="no JSON", TFMEMTOP_INTERVAL="often")
     monitor.wait_for(lambda event: event["type"] == "allocator")
     assert outcome(process, "\n")[:2] == (0, "ready\n")
+    monitor.error()
     complaints = [(event["part"], event["of"]) for event in monitor.of("hook_error")]
     assert complaints == [("environment", "TFMEMTOP_INTERVAL"), ("environment", "TFMEMTOP_SETTINGS")]
