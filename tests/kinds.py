@@ -2,11 +2,13 @@
 
 A test without the marker that it needs fails.
 
-A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test. A program that is
-started once for several tests is noticed only in the first of them: ``-m quick`` finds those of the others.
+A marker comes with a fixture of :data:`FIXTURES`, with a file (``pytestmark``) or with a test; coroutines of
+``tests/ui`` are marked ``screens``, and tests of ``tests/gpu`` without a marker ``gpu``. A program that is started once
+for several tests is noticed only in the first of them: ``-m quick`` finds those of the others.
 """
 
 import functools
+import inspect
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -34,7 +36,7 @@ _noticed: set[str] = set()
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Mark tests of TensorFlow by folder, tests that start programs by their fixtures, and the rest ``quick``.
+    """Mark tests of TensorFlow by folder, others by their fixtures or as coroutines, and the rest ``quick``.
 
     Coverage is measured in the quick tests of :data:`COVERED` alone: it sees nothing of the programs that others start,
     and it doubles the time of a test.
@@ -44,7 +46,11 @@ def mark(items: list[pytest.Item]) -> None:
             item.add_marker("tensorflow")
         if FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("programs")
-        quick = not COSTLY.intersection(mark.name for mark in item.iter_markers()) and not for_gpus(item)
+        if item.nodeid.startswith("tests/ui/") and inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker("screens")
+        if for_gpus(item) and item.get_closest_marker("gpus2") is None:
+            item.add_marker("gpu")
+        quick = not COSTLY.intersection(mark.name for mark in item.iter_markers())
         if quick:
             item.add_marker("quick")
         if not quick or not item.nodeid.startswith(COVERED):
@@ -83,7 +89,7 @@ def _hear(event: str, _: tuple[Any, ...]) -> None:
 def _check(item: pytest.Item) -> None:
     markers = {mark.name for mark in item.iter_markers()}
     for lacking in sorted(_noticed):
-        if not for_gpus(item) and not markers & {*ANY_COST, "programs", lacking}:
+        if not markers & {*ANY_COST, "programs", lacking}:
             pytest.fail(f"{item.nodeid}: it starts a program or shows a screen; mark it `{lacking}`", pytrace=False)
 
 

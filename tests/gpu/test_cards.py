@@ -38,7 +38,6 @@ while time.monotonic() < until:
 HOLDS = GROWTH + "kept = tf.zeros([256, 1024, 1024])\nprint('up', flush=True)\nsys.stdin.readline()\n"
 
 
-@pytest.mark.gpu
 def test_copies_to_the_card_are_traffic_over_pcie(tmp_path: Path) -> None:
     (tmp_path / "copies.py").write_text(COPIES)
     done, stream = record(tmp_path / "run.jsonl", (), str(tmp_path / "copies.py"))
@@ -49,7 +48,6 @@ def test_copies_to_the_card_are_traffic_over_pcie(tmp_path: Path) -> None:
     assert 200 * MIB < max(rates) < 200_000 * MIB
 
 
-@pytest.mark.gpu
 def test_a_reading_of_the_counters_does_not_block_the_driver() -> None:
     nvml = Nvml()
     cards = len(nvml.read().readings)
@@ -64,7 +62,6 @@ def test_a_reading_of_the_counters_does_not_block_the_driver() -> None:
     assert statistics.median(spans) < 0.005 * cards  # nvmlDeviceGetPcieThroughput takes 0.04 s for each card
 
 
-@pytest.mark.gpu
 def test_one_reading_without_a_screen_has_the_traffic_too() -> None:
     nvml = Nvml()
     found, _ = once.read(nvml)
@@ -73,7 +70,6 @@ def test_one_reading_without_a_screen_has_the_traffic_too() -> None:
     assert readings and all(one.traffic is not None for one in readings)
 
 
-@pytest.mark.gpu
 def test_a_training_in_namespaces_of_its_own_has_its_name_and_its_number_there() -> None:
     variables = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOSTNAME": "train-0"}
     with running(sys.executable, "-c", HOLDS, variables=variables) as (process, first):

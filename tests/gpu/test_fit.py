@@ -9,8 +9,6 @@ import pytest
 
 from tests.gpu.recorded import MIB, PROGRAM
 
-pytestmark = pytest.mark.gpu
-
 HOLD = str(Path(__file__).parents[1] / "scripts" / "seeds" / "hold_memory.py")
 
 

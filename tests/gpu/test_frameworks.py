@@ -19,8 +19,6 @@ from tests.streams import fold
 from tfmemtop import events
 from tfmemtop.state.account import accounts
 
-pytestmark = pytest.mark.gpu
-
 PACKAGES = {"jax": "jax", "pytorch": "torch", "cupy": "cupy", "rmm": "rmm"}
 INSTALLED = [name for name, package in PACKAGES.items() if find_spec(package)]
 

@@ -111,7 +111,6 @@ def watch(folder: Path, library: Path, name: str) -> tuple[dict[str, Any], list[
     return json.loads(done.stdout), stream
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_pools_are_read_to_the_byte_without_a_compiler(name: str, library: Path, tmp_path: Path) -> None:
     said, stream = watch(tmp_path, library, name)

@@ -13,7 +13,7 @@ from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.rules.settings import GrowthDiffers
 
 # These scripts end sooner than a first build of the probe.
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
+pytestmark = pytest.mark.usefixtures("built")
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "seeds" / "hold_memory.py"
 

@@ -93,7 +93,6 @@ class Script:
             self.process.stdin.flush()
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_every_checkpoint_is_equal_to_the_byte(name: str, tmp_path: Path) -> None:
     options, variables, limits, grows = CASES[name]
@@ -121,7 +120,6 @@ def test_every_checkpoint_is_equal_to_the_byte(name: str, tmp_path: Path) -> Non
     assert seen == 3 and script.process.wait() == 0
 
 
-@pytest.mark.gpu
 def test_cuda_malloc_async_keeps_no_pool_and_once_says_so() -> None:
     script = Script([], {"TF_GPU_ALLOCATOR": "cuda_malloc_async"})
     for _ in script.checkpoints():

@@ -150,7 +150,6 @@ def check(said: dict[str, Any], stream: list[events.Event]) -> None:
     assert not [event for event in stream if isinstance(event, events.HookError)]
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("name", ALONE)
 def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
     said, stream = watch(tmp_path, *ALONE[name])
@@ -168,7 +167,6 @@ def test_pools_are_what_the_allocator_says(name: str, tmp_path: Path) -> None:
     assert all(event.pool is not None for event in pinned)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("name", ["growth-on-by-us", "everything-at-once", "limit", "growth-and-limit", "xla"])
 def test_layers_add_up_to_nvmls_total(name: str, tmp_path: Path) -> None:
     """NVML's total minus the pool is context and outside: above zero, and not more than libraries and kernels take."""
@@ -190,7 +188,6 @@ def test_layers_add_up_to_nvmls_total(name: str, tmp_path: Path) -> None:
     assert 300 * MIB < outside < 1500 * MIB
 
 
-@pytest.mark.gpu
 def test_every_spike_of_five_milliseconds_is_seen(tmp_path: Path) -> None:
     said, stream = watch(tmp_path, ["--growth", "on"], ["spikes"])
     # All but the first are below the peak, so that only the sampler can have noticed them.

@@ -15,8 +15,6 @@ from tfmemtop.findings.review import review
 from tfmemtop.findings.rules.frameworks import CardShared
 from tfmemtop.frameworks import FrameworkName
 
-pytestmark = pytest.mark.gpu
-
 TRAINING = """
 import os, time
 import keras, numpy as np

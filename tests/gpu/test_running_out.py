@@ -13,7 +13,7 @@ from tfmemtop.findings.cause import Key
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
+pytestmark = pytest.mark.usefixtures("built")
 
 OUT_OF_MEMORY = events.MapMoment.OUT_OF_MEMORY
 

@@ -7,7 +7,7 @@ import pytest
 from tests.gpu.recorded import kept, record
 from tfmemtop import events
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("built")]
+pytestmark = pytest.mark.usefixtures("built")
 
 RESNET = """
 import keras

@@ -14,8 +14,6 @@ from tfmemtop.help import topics
 from tfmemtop.settings import Settings
 from tfmemtop.ui import ScreenOutcome, UiOptions
 
-pytestmark = pytest.mark.screens
-
 
 async def test_two_keys_try_another_setting() -> None:
     async with app().run_test(size=(160, 48)) as pilot:

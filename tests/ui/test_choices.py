@@ -21,7 +21,6 @@ async def left(file: Path, *keys: str) -> Choices:
     return app.choices
 
 
-@pytest.mark.screens
 async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -> None:
     file = tmp_path / "choices.json"
     assert await left(file) == Choices()
@@ -33,7 +32,6 @@ async def test_panels_and_order_are_those_of_the_screen_before(tmp_path: Path) -
     assert back.output and back.sort == changed.sort
 
 
-@pytest.mark.screens
 @pytest.mark.parametrize(
     "text", [b"", b"{", b'{"sort": 1}', b'{"sort": "no such", "scale": "no such"}', b"\xff", b"[]"]
 )

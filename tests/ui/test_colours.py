@@ -13,8 +13,6 @@ from tests.ui.shown import Recorded, screen
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
-pytestmark = pytest.mark.screens
-
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY = 1, 2, 3, 4, 5, 6, 8
 READABLE_ON_BOTH = {RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY}
 """Those of a terminal's sixteen colours that are readable on a dark and on a light background.

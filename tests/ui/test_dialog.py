@@ -11,8 +11,6 @@ from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.screens.choice_dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.screens.dialog import Dialog
 
-pytestmark = pytest.mark.screens
-
 OPTIONS = [
     Option("on", "on", "takes memory as it needs it"),
     Option("off", "off", "takes the whole card at the first allocation " * 3),

@@ -33,7 +33,6 @@ def stream_of(name: str) -> list[Event]:
     return [*stream[:-1], *stream[4:]]
 
 
-@pytest.mark.screens
 @pytest.mark.parametrize("name", EXTREMES)
 async def test_every_screen_is_drawn(name: str) -> None:
     size = SIZES[list(EXTREMES).index(name) % len(SIZES)]
@@ -48,7 +47,6 @@ class Failing(Panel):
         raise ZeroDivisionError("division by zero")
 
 
-@pytest.mark.screens
 @pytest.mark.fails_on_purpose
 async def test_a_panel_that_fails_is_one_line_and_the_rest_lives_on() -> None:
     app = TfmemtopApp(Recorded([s.session(), s.run(), s.process(0.2, 100), s.alive(1.0, 100)]), UiOptions())

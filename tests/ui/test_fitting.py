@@ -3,7 +3,6 @@
 It relaunches the script to find the smallest limit that works, or the largest batch size.
 """
 
-import pytest
 from textual.containers import Vertical
 from textual.pilot import Pilot
 
@@ -16,8 +15,6 @@ from tfmemtop.settings import Settings
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.dialog import Dialog
-
-pytestmark = pytest.mark.screens
 
 __all__ = ["engines"]
 

@@ -2,14 +2,10 @@
 
 import time
 
-import pytest
-
 from tests.ui.test_output_panel import SESSION, Desk, run
 from tests.ui.test_output_terminal import shown
 from tfmemtop import events as ev
 from tfmemtop.state import apply
-
-pytestmark = pytest.mark.screens
 
 FRAME_S = 2.0
 """Seconds of CPU time in which one write must be drawn, on a slow machine too. Without a bound it took minutes."""

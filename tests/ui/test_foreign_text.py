@@ -47,7 +47,6 @@ def harmless(printed: str, allowed: str) -> None:
         assert sequence not in printed
 
 
-@pytest.mark.screens
 async def test_no_screen_lets_anything_through() -> None:
     told = 0
     for place, (shown, drawn) in (await tour(FILLED.events(), SIZES[-1])).items():

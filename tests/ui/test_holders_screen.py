@@ -19,8 +19,6 @@ from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 
-pytestmark = pytest.mark.screens
-
 
 def panel_of(shown: TfmemtopApp) -> HoldersPanel:
     assert isinstance(shown.focused, HoldersPanel)

@@ -23,8 +23,6 @@ from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.map_panel import MapPanel
 
-pytestmark = pytest.mark.screens
-
 IMPLAUSIBLE = events.Distrust(events.Fault.IMPLAUSIBLE, figures=[1, 2, 3, 4, 5])
 CUTS: list[pools.Cut] = [
     [(2 * MIB, True)],

@@ -11,8 +11,6 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 
-pytestmark = pytest.mark.screens
-
 SIZES = [(80, 24), (160, 48)]
 
 

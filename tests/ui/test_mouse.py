@@ -1,6 +1,5 @@
 """Whatever looks clickable can be clicked: keys, rows, columns, panels and findings."""
 
-import pytest
 from textual.pilot import Pilot
 
 from tests.ui.shown import drawn, screen, source_of, text_of
@@ -8,8 +7,6 @@ from tfmemtop import events
 from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.screens.why_screen import WhyScreen
-
-pytestmark = pytest.mark.screens
 
 
 async def click(pilot: Pilot[ScreenOutcome], words: str) -> str:

@@ -13,8 +13,6 @@ from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.settings import Settings
 from tfmemtop.ui.app import TfmemtopApp
 
-pytestmark = pytest.mark.screens
-
 
 def notified(shown: TfmemtopApp) -> str:
     """Return all that the user was notified of."""

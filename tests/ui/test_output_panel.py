@@ -16,8 +16,6 @@ from tfmemtop.settings import Settings
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.output_panel import OutputPanel, encode, encode_paste
 
-pytestmark = pytest.mark.screens
-
 SESSION = s.session()
 
 

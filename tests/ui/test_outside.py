@@ -1,15 +1,12 @@
 """A process that tfmemtop did not start: how it is chosen, what the screen shows of it, and what the keys do."""
 
 import msgspec
-import pytest
 
 from tests import streams as s
 from tests.ui.shown import app, drawn, press, source_of, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.ui import UiOptions
-
-pytestmark = pytest.mark.screens
 
 GIB = 2**30
 

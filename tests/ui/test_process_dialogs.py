@@ -123,7 +123,6 @@ def watching(state: State) -> Recorded:
     return source
 
 
-@pytest.mark.screens
 @pytest.mark.parametrize(("size", "glyphs"), [((160, 48), UNICODE), ((60, 16), ASCII)])
 async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int], glyphs: Glyphs) -> None:
     source = watching(rich_state())
@@ -150,7 +149,6 @@ def _below(size: tuple[int, int]) -> int:
     return size[1] - size[1] * 9 // 10 - (size[1] - size[1] * 9 // 10) // 2
 
 
-@pytest.mark.screens
 @pytest.mark.parametrize(
     ("keys", "number"),
     [
@@ -174,7 +172,6 @@ async def test_only_enter_sends_and_what_is_chosen(keys: tuple[str, ...], number
         assert app.results == [number]
 
 
-@pytest.mark.screens
 async def test_whom_a_signal_goes_to_is_named_and_a_click_sends_nothing() -> None:
     async with Host().run_test(size=(60, 16)) as pilot:
         pids = list(range(1000, 1040))
@@ -233,7 +230,6 @@ def page_of(dialog: DetailsScreen) -> str:
     return " ".join(segment.text for line in dialog.body(100) for segment in line)
 
 
-@pytest.mark.screens
 async def test_live_tensors_are_looked_for_on_a_key() -> None:
     source = watching(rich_state())
     state, sent = source.state, source.sent

@@ -17,8 +17,6 @@ from tfmemtop.events.machine import Workload
 from tfmemtop.state import State, apply
 from tfmemtop.ui.panels.process_table import ProcessTable
 
-pytestmark = pytest.mark.screens
-
 
 class Screen(App[None]):
     """An app with the table alone, which stores the table's messages in ``asked``."""

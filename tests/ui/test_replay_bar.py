@@ -13,8 +13,6 @@ from tfmemtop.state import State
 from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.header import ReplayBar
 
-pytestmark = pytest.mark.screens
-
 SESSION = s.session()
 
 

@@ -18,8 +18,6 @@ from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.runs_panel import RunsPanel
 from tfmemtop.ui.screens.full_screen import FullScreen
 
-pytestmark = pytest.mark.screens
-
 
 def row(shown: str, run: int) -> str:
     """Return the row of *run* in the list."""
@@ -114,7 +112,6 @@ def placed(place: Placement | None) -> list[events.Event]:
     return [msgspec.structs.replace(s.session(), placement=place), s.run(), s.process(0.2, 100)]
 
 
-@pytest.mark.screens
 @pytest.mark.parametrize(
     ("place", "width", "told"),
     [

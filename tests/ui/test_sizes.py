@@ -18,8 +18,6 @@ from tfmemtop.ui.draw.layout import first_size
 from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.allocator_panel import allocator_table
 
-pytestmark = pytest.mark.screens
-
 SIZES = [(40, 12), (160, 48)]
 
 

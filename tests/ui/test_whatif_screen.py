@@ -11,8 +11,6 @@ from tfmemtop import events
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
-pytestmark = pytest.mark.screens
-
 MIB = pools.MIB
 
 

@@ -25,8 +25,6 @@ from tfmemtop.ui.panels.why_panel import WhyPanel, remedy_lines
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.why_screen import WhyScreen
 
-pytestmark = pytest.mark.screens
-
 STREAM: list[events.Event] = [
     *begin(),
     effective(False),
