@@ -9,6 +9,18 @@ _FOLDER = f"{Path(__file__).parent}/"
 _LONGEST = 300  # characters of an error's own text
 
 
+class Refusal(Exception):
+    """What was requested cannot be done.
+
+    The message is one line for the user, not made safe yet: a command prints it to stderr after ``tfmemtop:``, and ends
+    with ``exit_code``.
+    """
+
+    def __init__(self, message: str, exit_code: int = 2) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 def facts_of(error: BaseException) -> str:
     """Return the error's type, its text and where in tfmemtop it was raised: ``KeyError: 3 (state/fold.py:90)``.
 

@@ -9,6 +9,8 @@ To add a command, write its file and add its name to :data:`NAMES`. The file ``l
 name of a command.
 """
 
+from tfmemtop.failure import Refusal as Refusal
+
 NAMES = (
     "demo",
     "record",
@@ -30,14 +32,3 @@ NAMES = (
     "help",
 )
 """The commands in the order of the help."""
-
-
-class Refusal(Exception):
-    """A command cannot be carried out.
-
-    The message is one line for the user, printed to stderr after ``tfmemtop:``. ``exit_code`` is the exit code.
-    """
-
-    def __init__(self, message: str, exit_code: int = 2) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code

@@ -18,7 +18,7 @@ from tfmemtop.cli.parser import BaseArguments, argument
 from tfmemtop.cli.sessions import recording_path
 from tfmemtop.engine.stream.backlog import Backlog
 from tfmemtop.events import Event, encode
-from tfmemtop.events.recording import RecordingError, Writer, read
+from tfmemtop.events.recording import Writer, read
 from tfmemtop.events.recording.lines import lines_left_out
 
 STDOUT = Path("-")
@@ -47,15 +47,12 @@ def run(arguments: ConvertArguments) -> int:
     with suppress(OSError):
         if path.samefile(arguments.output):
             raise Refusal(f"{path} cannot be written while it is read: name another file")
-    try:
-        recording = read(path)
-        if arguments.output == STDOUT:
-            _print(recording.events())
-        else:
-            with closing(Writer(arguments.output)) as writer:
-                _write(recording.events(), writer)
-    except RecordingError as error:
-        raise Refusal(str(error)) from error
+    recording = read(path)
+    if arguments.output == STDOUT:
+        _print(recording.events())
+    else:
+        with closing(Writer(arguments.output)) as writer:
+            _write(recording.events(), writer)
     if recording.damaged or recording.unknown:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

@@ -85,10 +85,7 @@ def run(arguments: KernelArguments) -> int:
 
 def _install(arguments: KernelArguments) -> None:
     with_sizes(arguments)  # raises Refusal if a size does not fit this machine
-    try:
-        interpreter = kernelspec.examine_python(arguments.python)
-    except kernelspec.UnfitPython as unfit:
-        raise Refusal(str(unfit)) from None
+    interpreter = kernelspec.examine_python(arguments.python)
     folder = kernelspec.folder_under(arguments.prefix) if arguments.prefix else kernelspec.user_folder()
     name, title = arguments.name, arguments.display_name
     try:

@@ -29,7 +29,7 @@ from tfmemtop.cli.parser import Trailing, option
 from tfmemtop.cli.sessions import report_events
 from tfmemtop.cli.signals import GroupListener
 from tfmemtop.engine.engine import Engine, session_info
-from tfmemtop.engine.process.launch import Launch, StartError
+from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.process.run import Runs
 from tfmemtop.engine.stream.folders import SessionFolder, open_session
 from tfmemtop.engine.stream.kept_sessions import kept_elsewhere, place_for
@@ -88,9 +88,7 @@ def run(arguments: RecordArguments) -> int:
     launch = make_launch(arguments, arguments.command, with_sizes(arguments, arguments.command))
     try:
         done = asyncio.run(record(launch, output))
-    except StartError as error:
-        raise Refusal(str(error), error.exit_code) from error
-    except (RecordingError, ValueError) as error:
+    except ValueError as error:
         raise Refusal(reason(error)) from error
     lines = [*report(Path(done.path), done.end, done.trouble, done.readings), *remarks]
     lines += [notice_text(failed).line for failed in done.failures]

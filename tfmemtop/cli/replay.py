@@ -9,13 +9,12 @@ tfmemtop help keys.
 
 import os
 
-from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import ScreenArguments
 from tfmemtop.cli.launch import terminal_size
 from tfmemtop.cli.output import say_trouble
 from tfmemtop.cli.parser import argument
 from tfmemtop.cli.sessions import recording_path
-from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.events.recording import read
 
 
 class ReplayArguments(ScreenArguments):
@@ -34,13 +33,10 @@ def run(arguments: ReplayArguments) -> int:
         Refusal: the recording cannot be read, or there is no terminal to show it on.
     """
     path = recording_path(arguments.file)
-    try:
-        read(path)  # fails early: before anything is drawn, and before the import that takes longest
-        terminal_size()
-        from tfmemtop.ui.main import run_replay
+    read(path)  # fails early: before anything is drawn, and before the import that takes longest
+    terminal_size()
+    from tfmemtop.ui.main import run_replay
 
-        outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
-    except RecordingError as error:
-        raise Refusal(str(error)) from error
+    outcome = run_replay(path, arguments.ui_options(dict(os.environ)))
     say_trouble(outcome.trouble)
     return outcome.exit_code

@@ -26,7 +26,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, file_name
 from tfmemtop.cli.output import print_lines
 from tfmemtop.cli.parser import BaseArguments, argument, option
 from tfmemtop.cli.sessions import is_running, path_and_run, report_events, spacing_s
-from tfmemtop.events.recording import RecordingError, read
+from tfmemtop.events.recording import read
 from tfmemtop.events.recording.lines import lines_left_out, reason_of
 from tfmemtop.reports.shared.data import PageSession
 from tfmemtop.reports.shared.page import html, page_comparison, page_data, page_session
@@ -98,14 +98,11 @@ class _Read(NamedTuple):
 
 def _read(name: str | None, beside: int) -> _Read:
     path, number = path_and_run(name)
-    try:
-        recording = read(Path(path))
-        going = is_running(recording.path, recording.session.id)
-        called = Path(path).name + ("" if number is None else f" run {number}")
-        events = report_events(recording, number)
-        session, state = page_session(called, events, number, spacing_s(recording), alive=going, beside=beside)
-    except RecordingError as error:
-        raise Refusal(str(error)) from error
+    recording = read(Path(path))
+    going = is_running(recording.path, recording.session.id)
+    called = Path(path).name + ("" if number is None else f" run {number}")
+    events = report_events(recording, number)
+    session, state = page_session(called, events, number, spacing_s(recording), alive=going, beside=beside)
     if recording.damaged or recording.unknown:
         left_out = lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown)
         session = replace(session, notes=[f"{left_out}.", *session.notes])

@@ -164,14 +164,11 @@ def fold_recording(path: str, number: int | None = None) -> State:
         Refusal: the recording cannot be read.
     """
     state = State()
-    try:
-        recording = read(Path(path))
-        for event in report_events(recording, number):
-            if number is not None and isinstance(event, Run) and event.run > number:
-                break
-            apply(state, event)
-    except RecordingError as error:
-        raise Refusal(str(error)) from error
+    recording = read(Path(path))
+    for event in report_events(recording, number):
+        if number is not None and isinstance(event, Run) and event.run > number:
+            break
+        apply(state, event)
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return state

@@ -21,7 +21,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
-from tfmemtop.events.recording import Recording, RecordingError, read
+from tfmemtop.events.recording import Recording, read
 from tfmemtop.events.recording.lines import lines_left_out
 from tfmemtop.failure import reason
 from tfmemtop.findings.review import RunReview, review
@@ -45,10 +45,7 @@ def run(arguments: WhyArguments) -> int:
         Refusal: the file cannot be read, or it contains no run, or no such run.
     """
     path, number = path_and_run(arguments.file)
-    try:
-        recording, seen = _review(path, number)
-    except RecordingError as error:
-        raise Refusal(str(error)) from error
+    recording, seen = _review(path, number)
     if seen.state.run is None or number not in (None, seen.state.run.run):
         raise no_run(path, number)
     if arguments.json:
@@ -75,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     (session,) = arguments
     try:
         _, seen = _review(str(recording_path(session)), None)
-    except (Refusal, RecordingError) as error:
+    except Refusal as error:
         note(reason(error))
         return 1
     parts = account(seen.state)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfmemtop import __version__, boot
+from tfmemtop.failure import Refusal
 from tfmemtop.home import jupyter_folder
 
 _OLDEST = (3, 9)
@@ -33,7 +34,7 @@ print(json.dumps([list(sys.version_info[:2]), found]))
 """
 
 
-class UnfitPython(Exception):
+class UnfitPython(Refusal):
     """No kernel can run in a Python. The message has the reason, and what helps."""
 
 

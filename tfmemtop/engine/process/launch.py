@@ -15,6 +15,7 @@ import msgspec
 
 from tfmemtop import boot
 from tfmemtop.events import XlaMissing
+from tfmemtop.failure import Refusal
 from tfmemtop.settings import INTERVAL_S, Settings
 
 
@@ -100,15 +101,11 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] | None = None
 
 
-class StartError(Exception):
+class StartError(Refusal):
     """The script or its engine could not be started. The message is one line without a full stop.
 
     ``exit_code`` is a shell's code for commands, 2 for a mistake in the user's request, 1 for all else.
     """
-
-    def __init__(self, text: str, exit_code: int = 2) -> None:
-        super().__init__(text)
-        self.exit_code = exit_code
 
 
 def without_engine(detail: str = "") -> Launched:

@@ -16,11 +16,12 @@ import msgspec
 
 from tfmemtop.events import Event, Unreadable, decode_event, decoder, encode
 from tfmemtop.events.recording.chunks import Member, chunks, is_packed
+from tfmemtop.failure import Refusal
 from tfmemtop.units import MIB
 
 
-class RecordingError(Exception):
-    """A recording cannot be written or read. The message is for the user, but not made safe yet."""
+class RecordingError(Refusal):
+    """A recording cannot be written or read."""
 
 
 def reason_of(error: Exception) -> str:
