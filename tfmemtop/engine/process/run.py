@@ -32,9 +32,8 @@ from tfmemtop.engine.sources.processes import HostProcess, exit_code
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.events import NoticeKind, Run, RunEnd
-from tfmemtop.events.recording import RecordingError
 from tfmemtop.exit_codes import SIGNALLED
-from tfmemtop.failure import facts_of, reason
+from tfmemtop.failure import Refusal, facts_of, reason
 from tfmemtop.limits import Machine
 from tfmemtop.settings import Settings, launch_environment, names_a_secret
 
@@ -348,13 +347,13 @@ def start_error(name: str, error: OSError) -> StartError:
     return StartError(f"{name}: {error.strerror or error}", _NOT_STARTED)
 
 
-REFUSALS = (StartError, ValueError, RecordingError, OSError)
+REFUSALS = (Refusal, ValueError, OSError)
 """The exceptions of a start that fails for a foreseen reason."""
 
 
 def unstarted(error: Exception) -> Launched:
     """Return the answer for a start that failed with *error*."""
-    if isinstance(error, StartError):
+    if isinstance(error, Refusal):
         return Launched(error=str(error), exit_code=error.exit_code)
     if isinstance(error, REFUSALS):
         return Launched(error=reason(error), exit_code=_MISTAKE)
