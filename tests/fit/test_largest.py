@@ -35,28 +35,22 @@ def search(
     return made
 
 
+SEARCHED = [(150, 1.3, 2048, 1.0, 4), (90, 40, 16384, 0.97, 7), (6000, 90, 81000, 0.93, 8), (20, 0.2, 512, 0.99, 7)]
+PREDICTED = [(20, 0.3, 512, 0.85, 4), (5, 0.13, 512, 0.8, 4), (300, 2.0, 512, 0.9, 7), (60, 0.15, 512, 0.97, 4)]
+"""MiB at any value and for each unit of it, the limit in MiB, the share of it that has room, and the tries.
+
+Of the second, a replay tells what each try needed at least, which spares some tries.
+"""
+
+
 @pytest.mark.parametrize(
-    ("fixed", "each", "limit", "room", "tries"),
-    [
-        (150 * MIB, 1.3 * MIB, 2048 * MIB, 1.0, 4),
-        (90 * MIB, 40 * MIB, 16384 * MIB, 0.97, 7),
-        (6000 * MIB, 90 * MIB, 81000 * MIB, 0.93, 8),
-        (20 * MIB, 0.2 * MIB, 512 * MIB, 0.99, 7),
-    ],
+    ("sizes", "replayed"), [*((row, False) for row in SEARCHED), *((row, True) for row in PREDICTED)]
 )
-def test_few_tries_are_enough(fixed: float, each: float, limit: int, room: float, tries: int) -> None:
-    made = search(fixed, each, limit, Wanted("batch", 1, 4096), tries=tries, room=room)
+def test_few_tries_are_enough(sizes: tuple[float, float, int, float, int], replayed: bool) -> None:
+    fixed, each, limit, room, tries = sizes
+    wanted = Wanted("batch", 1, 4096)
+    made = search(fixed * MIB, each * MIB, limit * MIB, wanted, tries=tries, room=room, replayed=replayed)
     right = int((limit * room - fixed) / each)
-    assert made.found is not None and made.found <= right <= made.found * (1 + 1 / CLOSE) + 1
-    assert made.settled
-
-
-@pytest.mark.parametrize(
-    ("fixed", "each", "room", "tries"), [(20, 0.3, 0.85, 4), (5, 0.13, 0.8, 4), (300, 2.0, 0.9, 7), (60, 0.15, 0.97, 4)]
-)
-def test_what_is_predicted_of_each_try_spares_some(fixed: float, each: float, room: float, tries: int) -> None:
-    made = search(fixed * MIB, each * MIB, 512 * MIB, Wanted("batch", 1, 4096), tries=tries, room=room, replayed=True)
-    right = int((512 * MIB * room - fixed * MIB) / (each * MIB))
     assert made.settled and made.found is not None
     assert made.found <= right <= made.found * (1 + 1 / CLOSE) + 1
 
