@@ -186,9 +186,10 @@ class Agent:
         if error is not None:
             self.messenger.send("script_error", **error)
         ran_out = error is not None and (error["kind"] == "ResourceExhaustedError" or is_exhaustion(error["message"]))
-        until = time.monotonic() + (_OUT_OF_MEMORY_S if ran_out else _GOODBYE_S)
+        most_s = _OUT_OF_MEMORY_S if ran_out else _GOODBYE_S
+        until, patience_s = time.monotonic() + most_s, max(_GOODBYE_S, most_s - 2 * _AFTER_LOOK_S)
         sampler = self._sampler
-        if sampler is not None and sampler.stop(_GOODBYE_S) and sampler.held >= _LAST_LOOK_FROM:
+        if sampler is not None and sampler.stop(patience_s) and sampler.held >= _LAST_LOOK_FROM:
             self._parts.collector.needed = False
             raised = error is not None
             self.messenger.guarded("census", self._parts.census.tell_last, until - _AFTER_LOOK_S, raised)
