@@ -56,6 +56,8 @@ def test_a_small_pool_beside_a_large_process_is_not_called_fragmented() -> None:
 def test_a_growing_pool_that_others_stop_is_told_by_them() -> None:
     told = cause(crowded(own_limit=GIB), error(requested=64 * MIB))
     assert told.key is Key.OTHERS and "16.0 MiB were free" in told.text
+    beyond = cause(crowded(own_limit=GIB), error(requested=2 * GIB))
+    assert beyond.key is Key.LIMIT_TOO_SMALL, "it would not fit on an empty card either"
 
 
 @pytest.mark.parametrize("message", [NO_BLAS, "No DNN in stream executor.", "CUDA error: : CUDA_ERROR_UNKNOWN: "])

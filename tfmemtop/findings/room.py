@@ -85,6 +85,8 @@ def crowded_out(a: Anatomy) -> Cause | None:
     if any(words in a.message for words in NO_START) and a.card_free < short_of(a.card_total):
         return _of_others(a, f"{_others(a)}; {format_bytes(a.card_free)} were free.")
     could_get, rest = (a.pool or a.in_use or 0) + a.card_free, f"{format_bytes(a.card_free)} were free"
+    if a.limit_by is not LimitBy.TENSORFLOW and _beyond_limit(a, lacking(a) or 0):
+        return None  # it would not have fitted on an empty card
     if a.limit is not None and a.limit <= could_get:
         # TensorFlow's own limit is what others left of the card, unless a session asked for a share of it.
         if a.limit_by is not LimitBy.TENSORFLOW or others < _FAR_MORE * a.card_free:
