@@ -356,7 +356,7 @@ CASES = (
     ),
     Case(
         "map_ahead", "map_ahead.py 24", "--cpu-pool 190M", "dataset_buffer", "map_ahead.py 2",
-        remedy="less ahead", never="smaller batches|NumPy",
+        remedy="keep less", never="smaller batches|NumPy",
     ),
     Case(
         "volumes_cut", "volumes_cut.py 400", "--cpu-pool 130M", "dataset_buffer", "volumes_cut.py 100",

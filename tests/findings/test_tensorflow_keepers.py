@@ -82,22 +82,25 @@ def test_elements_are_told_with_the_line_that_made_them() -> None:
 
 
 def test_what_the_functions_of_a_data_set_make_is_no_reason_for_smaller_batches() -> None:
-    def cause(made: Part, graph: str = "") -> Cause | None:
+    def cause(*made: Part, graph: str = "") -> Cause | None:
         line = events.OperationLine("Fill", "/a/data.py", 6, "", (), graph) if graph else None
         buffers = [events.DatasetBuffer("batch", 4, 10 * MIB)]
-        return kept(look(buffers=buffers), replace(made, line=line), device="CPU:0")
+        return kept(look(buffers=buffers), *(replace(part, line=line) for part in made), device="CPU:0")
 
-    whole = cause(part("Fill", 600 * MIB, 1), "Dataset_flat_map_patches")
+    whole = cause(part("Fill", 600 * MIB, 1), graph="Dataset_flat_map_patches")
     assert whole is not None and actions(whole) == [Action.SMALLER_PIECES] and "data.py:6" in whole.text
-    opened = cause(part("Fill", 600 * MIB, 6), "Dataset_interleave_lambda")
+    opened = cause(part("Fill", 600 * MIB, 6), graph="Dataset_interleave_lambda")
     assert opened is not None and actions(opened) == [Action.INTERLEAVE_LESS]
-    ahead = cause(part("Fill", 600 * MIB, 6), "Dataset_map_load")
+    ahead = cause(part("Fill", 600 * MIB, 6), graph="Dataset_map_load")
     assert ahead is not None and ahead.key is Key.DATASET_BUFFER and actions(ahead) == [Action.LESS_AHEAD]
-    assert cause(part("Fill", 600 * MIB, 2), "Dataset_map_load") is None, "a step may need so many"
-    assert cause(part("Fill", 600 * MIB, 6), "step") is None
+    assert cause(part("Fill", 600 * MIB, 2), graph="Dataset_map_load") is None, "a step may need so many"
+    assert cause(part("Fill", 600 * MIB, 6), graph="step") is None
     known = [events.DatasetBuffer("batch", 4, 10 * MIB), events.DatasetBuffer("cache", None, 40 * MIB)]
     cached = kept(look(buffers=known), part("", 600 * MIB, 15, shape=None), device="CPU:0")
     assert cached is not None and cached.holder == "tf.data cache", "the cache has as large elements"
+    lengths = [part("Fill", 200 * MIB, shape=(length, 8)) for length in range(3)]
+    several = cause(*lengths, graph="Dataset_map_load")
+    assert several is not None and "3 tensors, such as" in several.text
     batches = cause(part("", 600 * MIB, 15, shape=None))
     assert batches is not None and "15 batches of 40.0 MiB" in batches.text
     assert cause(part("", 600 * MIB, 6, shape=None)) is None, "no batch is so large"

@@ -123,7 +123,9 @@ class Action:
     CACHE_IN_FILE = Remedy("cache in a file: cache(FILE); or before the elements are decoded, or not at all")
     PREFETCH_LESS = Remedy("prefetch fewer batches: two are enough, prefetch(2)")
     INTERLEAVE_LESS = Remedy("use a smaller cycle_length: fewer inputs are open at once, each with its own prefetch")
-    LESS_AHEAD = Remedy("make less ahead (use a smaller num_parallel_calls, cycle_length or prefetch)")
+    LESS_AHEAD = Remedy(
+        "have tf.data keep less (use a smaller num_parallel_calls, cycle_length or prefetch, or fewer buckets)"
+    )
     SMALLER_PIECES = Remedy("read smaller pieces: what the function makes is kept until all of it is used")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(

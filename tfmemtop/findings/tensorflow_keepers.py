@@ -174,7 +174,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
 _OF_FUNCTION = re.compile(r"Dataset_(map|flat_map|interleave)_")
 """The name of the graph of a data set's function."""
 
-_AHEAD = 3  # batches, or results of one operation: a step needs fewer
+_MAP, _BATCH, _AHEAD = "map", "batch", 3  # batches, or results of one operation: a step needs fewer
 
 
 def dataset_results(scene: Scene) -> Cause | None:
@@ -186,25 +186,30 @@ def dataset_results(scene: Scene) -> Cause | None:
         return None
     sizes = [(one.elements or 0) * (one.each or 0) for one in _buffers(scene) if one.kind == "batch"]
     sizes = [size for size in sizes if not any(_alike(one, size) for one in _large(scene))]
-    made: dict[str, list[Part]] = {}
+    made: dict[tuple[str, str], list[Part]] = {}
     for part in scene.stock.parts:
-        of = _OF_FUNCTION.match(part.line.graph) if part.line else None
-        if of and (part.count >= _AHEAD or of[1] != "map"):
-            made.setdefault(of[1], []).append(part)
-        alike = part.count >= _AHEAD and any(size / 2 <= part.requested // part.count <= size for size in sizes)
-        if alike and not part.operation and not part.python_name:
-            made.setdefault("batch", []).append(part)
+        alike = part.count and any(size / 2 <= part.requested // part.count <= size for size in sizes)
+        if function := _OF_FUNCTION.match(part.line.graph) if part.line else None:
+            made.setdefault((function[1], part.operation), []).append(part)
+        elif alike and not part.operation and not part.python_name:
+            made.setdefault((_BATCH, ""), []).append(part)
+    kinds: dict[str, list[Part]] = {}
+    for (kind, _), parts in made.items():
+        if kind not in (_MAP, _BATCH) or sum(part.count for part in parts) >= _AHEAD:
+            kinds.setdefault(kind, []).extend(parts)
+    kind, parts = max(kinds.items(), key=lambda one: sum(part.bytes for part in one[1]), default=("", []))
     held = sum(one.bytes for one in scene.stock.loose)  # by Python
-    kind, parts = max(made.items(), key=lambda one: sum(part.bytes for part in one[1]), default=("", []))
     size = min(scene.stock.rest - held, sum(part.bytes for part in parts))
     if not parts or not scene.matters(size):
         return None
     most = max(parts, key=lambda part: part.bytes)
-    count, each = most.count, format_bytes(most.requested // most.count)
+    same = [part for part in parts if part.operation == most.operation]
+    count, each = sum(part.count for part in same), format_bytes(most.requested // most.count)
     what, made_at = f"tf.data keeps {count:,} batches of {each}, made ahead", ""
     if most.line is not None:
+        of = ", such as" if len({part.shape for part in same}) > 1 else " of"
         of_one = tensor_text(list(most.shape), None) if most.shape else each
-        what = f"The {kind} of a data set keeps {counted(count, 'tensor')} of {of_one}"
+        what = f"The {kind} of a data set keeps {counted(count, 'tensor')}{of} {of_one}"
         made_at = f", made at {spot(most.line.file, most.line.line)}"
     remedy = {"flat_map": Action.SMALLER_PIECES, _INTERLEAVE: Action.INTERLEAVE_LESS}.get(kind, Action.LESS_AHEAD)
     whole = f": {scene.sized(size)}."
