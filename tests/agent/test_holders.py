@@ -245,10 +245,10 @@ wait()
     assert ask(monitor, process)["gone"] == []
     typed(process)
     assert line(process) == "up"
-    ((device, count, size),) = ask(monitor, process)["gone"]
+    ((device, count, size, slots),) = ask(monitor, process)["gone"]
     few = 100  # bytes: metrics, and the seeds of initializers
     assert device == "CPU:0" and count >= 4 + 8 + 2 + 1
-    assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few
+    assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few and 0 <= slots - 2 * WEIGHTS < few
     assert outcome(process, "\n").code == 0
 
 

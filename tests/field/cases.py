@@ -402,6 +402,14 @@ CASES = (
     Case("scan_gradient", "scan_gradient.py 2000", "--cpu-pool 256M", "limit_too_small", "scan_gradient.py 200",
          holder="fit_step", remedy="shorter", never=r"smaller model|before, at most"),
     Case(
+        "compiled_again", "compiled_again.py each", "--cpu-pool 200M", "runtime_keeps", "compiled_again.py once",
+        holder="TensorFlow", remedy="one optimizer",
+    ),
+    Case(
+        "overlap_metric", "overlap_metric.py masks", "--cpu-pool 240M", "tensors_kept", "overlap_metric.py sums",
+        holder="masks", remedy=NUMPY_OR_FLOAT, never="tape for each|smaller batches",
+    ),
+    Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
         never="Most likely another library", fails=False, on_gpu=True,
     ),

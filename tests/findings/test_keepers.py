@@ -290,6 +290,8 @@ def test_variables_that_python_has_dropped() -> None:
     cause = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.RUNTIME_KEEPS, 40, 300 * MIB)
     assert actions(cause) == [Action.SEPARATE_PROCESS]
+    of_optimizers = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB, 280 * MIB)]), older)
+    assert of_optimizers is not None and actions(of_optimizers)[0] is Action.ONE_OPTIMIZER
     assert kept(look(gone=[events.Gone("GPU:1", 40, 300 * MIB)])) is None
     line = events.OperationLine("Fill", "/a/train.py", 9, "model.fit(x)")
     value = replace(part("adam/Assign", 200 * MIB, 5, Kind.OPTIMIZER), layer="up", python_name="adam/m", line=line)

@@ -172,7 +172,7 @@ class Census:
         if self._address is not None:
             self.variables.locate(variables, self._address)
         rows = look.found.arrays if look is not None and look.possible else tensors.global_arrays()
-        gone = [f"[{encoded(device)}, {count}, {size}]" for device, (count, size) in self.variables.gone.items()]
+        gone = [f"[{encoded(device)}, {', '.join(map(str, told))}]" for device, told in self.variables.gone.items()]
         fields = {"moment": encoded(moment), "window": str(self._window), "gone": _list(gone)}
         self._window = 0
         fields["buffers"], fields["arrays"] = _list(self.datasets.rows()), _list(rows)

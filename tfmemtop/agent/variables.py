@@ -84,7 +84,7 @@ class Variables:
         self._sessions: list[Any] = []  # weak references
         self._default = "CPU:0"  # where sessions put variables for which the script chose no device
         self.gone: dict[str, list[int]] = {}
-        """By device, of all variables that Python no longer holds: their number and bytes."""
+        """By device, of all variables that Python no longer holds: their number, bytes, and those of optimizers'."""
         self.made = 0
         """Grows with each variable that is made, and where variables get memory at once."""
 
@@ -131,9 +131,10 @@ class Variables:
                 continue
             del self._owners[handle]
             if entry.graph is None:
-                of_device = self.gone.setdefault(entry.device, [0, 0])
+                of_device = self.gone.setdefault(entry.device, [0, 0, 0])
                 of_device[0] += 1
                 of_device[1] += entry.size or 0
+                of_device[2] += entry.size or 0 if entry.kind == OPTIMIZER else 0
 
     def alive(self) -> "list[Entry]":
         """Return the variables whose size is known, each handle once."""

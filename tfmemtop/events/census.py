@@ -54,11 +54,15 @@ class Alike(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True):
-    """Variables on ``device`` that Python no longer holds: ``count`` of them, of ``bytes`` bytes together."""
+    """Variables on ``device`` that Python no longer holds: ``count`` of them, of ``bytes`` bytes together.
+
+    ``slots`` of these are optimizers'.
+    """
 
     device: Name
     count: Size
     bytes: Size
+    slots: Size = 0
 
 
 class DatasetBuffer(msgspec.Struct, frozen=True, array_like=True):

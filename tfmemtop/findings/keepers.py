@@ -33,6 +33,8 @@ _LOOSE, _SEVERAL = 32, 4
 """The least number of tensors without a path, or in a list as memory rose. Fewer may be those of one step, which it
 needs."""
 
+_NEARLY_ALL = 0.9  # share of the bytes of variables that have gone
+
 _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _PREDICT = ".predict("
@@ -319,8 +321,12 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     if not scene.matters(size) or (size < held and not scene.need.failed):
         return None  # the model that is at work needs more than is kept of those before
     made, most = "", scene.stock.left_over
-    variables = counted(scene.stock.gone[0], "variable")
-    keeps = f"TensorFlow keeps {variables} {'of deleted models' if most and most.layer else 'that Python has deleted'}"
+    count, whole_size, slots = scene.stock.gone
+    of = "of deleted models" if most and most.layer else "that Python has deleted"
+    remedies: tuple[Remedy, ...] = (Action.SEPARATE_PROCESS,)
+    if slots >= _NEARLY_ALL * whole_size:
+        of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
+    keeps = f"TensorFlow keeps {counted(count, 'variable')} {of}"
     if most is not None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
@@ -331,11 +337,11 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     texts = f"{line}{rest}", f"{line}{whole}", whole
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(*(keeps + text for text in texts), room=scene.room, brief=Action.SEPARATE_PROCESS.brief),
+        fitting(*(keeps + text for text in texts), room=scene.room, brief=remedies[0].brief),
         "TensorFlow",
         size,
-        scene.stock.gone[0],
-        (Action.SEPARATE_PROCESS,),
+        count,
+        remedies,
         evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made, scene.each))),
     )
 

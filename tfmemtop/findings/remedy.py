@@ -97,6 +97,9 @@ class Action:
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
+    ONE_OPTIMIZER = Remedy(
+        "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
+    )
     FEWER_OPTIMIZERS = Remedy(
         "use fewer optimizers, or SGD: all phases of a training can share one; SGD keeps nothing for each weight"
     )

@@ -167,10 +167,10 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return self.in_use - sum(self.groups.get(group, 0) for group in held)
 
     @cached_property
-    def gone(self) -> tuple[int, int]:
-        """Number and bytes of the variables that the script made and that Python no longer holds."""
+    def gone(self) -> tuple[int, int, int]:
+        """Number and bytes of the variables that the script made and Python no longer holds; bytes of optimizers'."""
         found = [one for one in (self.census.gone if self.census else ()) if self._lies_here(one.device)]
-        return sum(one.count for one in found), sum(one.bytes for one in found)
+        return sum(one.count for one in found), sum(one.bytes for one in found), sum(one.slots for one in found)
 
     @cached_property
     def dropped(self) -> int:
