@@ -10,7 +10,7 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
-from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
@@ -55,6 +55,9 @@ _FULLER = 0.75  # share of the peak, or of the limit
 
 _LONG_AGO_S = 2.0
 _LARGER = 1.25  # times what earlier steps needed
+_NO_LOOK = (
+    "Who holds it is not known: the script's objects were not searched in time. A higher limit gives time for it."
+)
 _EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
 _WAITED_S, _NEXT_S = 10.0, 3.0
 """Seconds that TensorFlow looks for room before an allocation fails, and at most from that to the next one. Meanwhile
@@ -302,9 +305,11 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
     if a.asked is not None and whole is not None and a.in_use - rise.size + a.asked > whole:
         return None
     steps, unit = hooked.steps.made(rise.start, rise.end)
-    if steps < MANY or not _in_pieces(hooked, a.device, rise.size):
+    many = (part for part in stock.parts if part.count >= MANY and part.kind not in _OF_MODEL)
+    nameless = sum(part.bytes for part in many if not (part.operation or part.python_name))
+    if (steps < MANY and nameless * 2 < rise.size) or not _in_pieces(hooked, a.device, rise.size):
         return None  # as if a model were being made, or a few tensors replaced by ever larger ones
-    each = f", by {format_bytes(int(rise.size / steps))} a {unit.rstrip('s')}"
+    each = f", by {format_bytes(int(rise.size / steps))} a {unit.rstrip('s')}" if steps >= MANY else ""
     held = stock.loose[0] if stock.loose else None
     if (
         held is not None
@@ -327,8 +332,8 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
         f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
         "filled the pool.",
         bytes=rise.size,
-        remedies=(Action.SHOW_PROCESS,),
-        evidence=("Who holds it is not known.",),
+        remedies=(Action.SHOW_PROCESS,) if stock.look else (raise_limit(a.limit, on_cpu=a.on_cpu),),
+        evidence=("Who holds it is not known.",) if stock.look else (_NO_LOOK,),
     )
 
 

@@ -182,8 +182,8 @@ def dataset_results(scene: Scene) -> Cause | None:
 
     Batches are known by their size: tf.data itself allocates them, so that they have no operation.
     """
-    if not is_cpu(scene.stock.device):
-        return None
+    if not is_cpu(scene.stock.device) or scene.stock.look is None:
+        return None  # Python may hold what they have made
     sizes = [(one.elements or 0) * (one.each or 0) for one in _buffers(scene) if one.kind == "batch"]
     sizes = [size for size in sizes if not any(_alike(one, size) for one in _large(scene))]
     made: dict[tuple[str, str], list[Part]] = {}
