@@ -208,8 +208,8 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
     hidden = (
-        "What holds them was not found. It may be a ContextVar, a thread's own data, a NumPy array of objects or, up to "
-        "Python 3.12, a local variable of a function that runs; or nothing holds them, and gc.collect() frees them."
+        "What holds them was not found. It may be a ContextVar, a thread's own data, a NumPy array of objects or, up "
+        "to Python 3.12, a local variable of a function that runs; or nothing holds them, and gc.collect() frees them."
     )
     return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
 
