@@ -8,7 +8,11 @@ const [name, program, modules, ...options] = process.argv.slice(2);
 const found = createRequire(modules + "/").resolve("puppeteer-core");
 const { default: puppeteer } = await import(pathToFileURL(found).href);
 
-const browser = await puppeteer.launch({ browser: name, executablePath: program, headless: true, args: options });
+// Firefox up to 140 cannot be told that a tab is offline: all but this machine is behind a proxy that does not answer.
+const nowhere = { "network.proxy.type": 1, "network.proxy.socks": "127.0.0.1", "network.proxy.socks_port": 9 };
+const browser = await puppeteer.launch({
+  browser: name, executablePath: program, headless: true, args: options, extraPrefsFirefox: nowhere,
+});
 const tabs = new Map();
 
 async function open(id) {
@@ -26,10 +30,22 @@ async function open(id) {
   tabs.set(id, tab);
 }
 
+// Firefox up to 140 has a size, but no orientation.
+function unlessUnknown(error) {
+  if (name !== "firefox" || !String(error).includes("unknown command")) throw error;
+}
+
 const calls = {
   goto: ({ page }, url) => page.goto(url, { waitUntil: "load" }).then(() => null),
   ask: ({ page }, code) => page.evaluate(code).then((answer) => answer ?? null),
-  until: ({ page }, code, patience_ms) => page.waitForFunction(code, { timeout: patience_ms }).then(() => null),
+  until: async ({ page }, code, patience_ms) => {
+    // In Firefox, puppeteer's own waiting is eval, which the page's policy forbids.
+    const last = Date.now() + patience_ms;
+    while (!(await page.evaluate(code))) {
+      if (Date.now() > last) throw new Error(`waited in vain for ${code}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  },
   click: ({ page }, selector) => page.click(selector),
   hover: ({ page }, selector) => page.hover(selector),
   press: ({ page }, key) => page.keyboard.press(key),
@@ -44,13 +60,13 @@ const calls = {
     await page.mouse.move(to_x, to_y);
     await page.mouse.up();
   },
-  resize: ({ page }, width, height) => page.setViewport({ width, height }),
+  resize: ({ page }, width, height) => page.setViewport({ width, height }).catch(unlessUnknown),
   media: async ({ page }, media, scheme) => {
     // puppeteer sets either of the two only.
     const session = await page.createCDPSession();
     await session.send("Emulation.setEmulatedMedia", { media, features: [{ name: "prefers-color-scheme", value: scheme }] });
   },
-  offline: ({ page }) => page.setOfflineMode(true),
+  offline: ({ page }) => (name === "chrome" ? page.setOfflineMode(true) : null),
   heard: ({ requests, errors }) => ({ requests, errors }),
   picture: ({ page }, path, whole) => page.screenshot({ path, fullPage: whole }).then(() => null),
   pdf: ({ page }, path) => page.pdf({ path, printBackground: true }).then(() => null),
