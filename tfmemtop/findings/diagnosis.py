@@ -141,7 +141,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
-            mostly=tuple(f"It makes a variable. {one}" for one in cause.mostly or (cause.text,)),
+            mostly=tuple(f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,)),
             remedies=_without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
@@ -249,7 +249,7 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
             each = (
                 f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in ones[:number]
             )
-            whole = f"In use: {', '.join(each)} of {total}"
+            whole = f"Of {total} in use: {', '.join(each)}"
             texts += [f"{whole}{told}", f"{whole}."][: 1 + full]
     return (*texts, cause.text, capital(rest))
 

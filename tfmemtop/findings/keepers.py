@@ -189,10 +189,11 @@ def tensors_without_path(scene: Scene) -> Cause | None:
         return None  # or a step needs them
     predicts = any(stop is not None and _PREDICT in stop.code for stop in scene.stopped)
     kinds = [tensor_text(list(most.shape or []), dtype) for dtype in (most.dtype, None)]
-    texts = [f"Python holds {count:,} tensors of {what}{scene.running}: {scene.sized(size)}." for what in kinds]
+    held = [f"Python holds {count:,} tensors of {what}: {scene.sized(size)}." for what in kinds]
+    texts = [*(f"{one} What keeps them was not found." for one in held), *held]
     if part is not None:
         whose = f"{capital(holder_name(part.holder))} keeps at least {part.count:,} of the {count:,} tensors of"
-        texts = [f"{whose} {what} that Python holds: {scene.sized(size)}." for what in kinds]
+        texts = [f"{whose} {what}, {scene.sized(size)}, that Python holds." for what in kinds]
     return Cause(
         Key.TENSORS_KEPT,
         fitting(*texts, room=scene.room_at),
@@ -208,7 +209,7 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
     hidden = (
-        "What holds them was not found. It may be a ContextVar, a thread's own data, a NumPy array of objects or, up "
+        "What keeps them may be a ContextVar, a thread's own data, a NumPy array of objects or, up "
         "to Python 3.12, a local variable of a function that runs; or nothing holds them, and gc.collect() frees them."
     )
     return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)

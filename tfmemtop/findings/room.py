@@ -296,7 +296,7 @@ def _others(a: Anatomy) -> str:
     if used < _NEARLY * others:
         return f"Other processes hold {format_bytes(others)} of the card"
     about = f" ({a.other_program})" if a.other_program else ""
-    return f"Process {pid}{about} holds {format_bytes(used)} of the card"
+    return f"Another process, {pid}{about}, holds {format_bytes(used)} of the card"
 
 
 def _pool_limit(a: Anatomy) -> str:

@@ -88,7 +88,7 @@ class HostGrowth(Finding, frozen=True):
     def cause(self) -> str:
         """Why it rises, as the beginning of a sentence; empty if that is not known."""
         if self.kept is not None:
-            arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when it was searched"
+            arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when last searched"
             return f"{holder_name(self.kept.name)} keeps {arrays}"
         if self.generators:
             return (
@@ -107,7 +107,7 @@ class HostGrowth(Finding, frozen=True):
         each = f", {format_bytes(self.each)} a {self.unit.rstrip('s')}" if self.each and not self.generators else ""
         rose = f"by {format_bytes(rise.size)} in {spoken(rise.span_s)}{each}"
         keeps = f"{who} memory {'kept' if self.ended else 'keeps'} rising"
-        headline = f"{keeps}: {cause}. It rose {rose}."
+        headline = f"{keeps}, {rose}: {cause}."
         if not cause:
             beside = "" if self.pools is None else ", outside TensorFlow's pools"
             headline = f"{keeps}, {rose}{beside}. Its holder is not known."
