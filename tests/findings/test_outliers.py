@@ -380,7 +380,7 @@ def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None
         window.allocate(300 * MIB, "AddV2", shape=[300, 262144], dtype="float32")
     own = [events.Variable(n, "tensors", [300, 262144], "float32", "GPU:0", 300 * MIB) for n in ("x_train", "flipped")]
     cause = told(full, window.done(t=20.0), look(variables=own), error()).cause
-    assert cause.key is Key.LIMIT_TOO_SMALL and "Of 1000.0 MiB in use: `x_train` 300.0, `flipped` 300.0" in cause.mostly[0]
+    assert cause.key is Key.LIMIT_TOO_SMALL and "in use: `x_train` 300.0, `flipped` 300.0" in cause.mostly[0]
     other = [replace(one, name=f"error_handler.<locals>.args[{at}]") for at, one in enumerate(own)]
     assert "args" not in " ".join(told(full, window.done(t=20.0), look(variables=other), error()).cause.mostly)
 
