@@ -80,6 +80,10 @@ def vectorized_name(a: Anatomy) -> str:
     return calls.pop() if len(calls) == 1 else "a Jacobian or a vectorized map"
 
 
+_UPDATES = "AssignSub", "AssignAdd", "ResourceApply"
+"""The beginnings of operations that change a variable, which has a value."""
+
+
 def makes_variable(stock: Inventory, a: Anatomy, code: str) -> Remedy | None:
     """Return what helps if a request, by *code*, is for the first value of a variable, before any step; else ``None``.
 
@@ -87,7 +91,8 @@ def makes_variable(stock: Inventory, a: Anatomy, code: str) -> Remedy | None:
     tape is open, or it asks for random numbers, all that has that shape are random numbers, and what is computed of
     them: else they may be those of a layer, such as Dropout.
     """
-    if stock.look is None or stock.groups.get(Group.OPTIMIZER, 0) >= MIB:
+    updates = named(a.node or a.operation or "").base.startswith(_UPDATES)
+    if stock.look is None or stock.groups.get(Group.OPTIMIZER, 0) >= MIB or updates:
         return None
     shape = tuple(a.shape or ())
     made = {named(part.operation).base for part in stock.parts if part.shape == shape and not part.python_name}
