@@ -354,47 +354,27 @@ CASES = (
         "open_shards", "open_shards.py 64", "--cpu-pool 200M", "dataset_buffer", "open_shards.py 8",
         holder="interleave", remedy="cycle_length", never="smaller batches",
     ),
-    Case(
-        "map_ahead", "map_ahead.py 24", "--cpu-pool 190M", "dataset_buffer", "map_ahead.py 2",
-        remedy="keep less", never="smaller batches|NumPy",
-    ),
-    Case(
-        "volumes_cut", "volumes_cut.py 400", "--cpu-pool 130M", "dataset_buffer", "volumes_cut.py 100",
-        holder="flat_map", remedy="smaller pieces", never="smaller batches",
-    ),
-    Case(
-        "influence", "influence.py 64", "--cpu-pool 400M", "limit_too_small", "influence.py 8", remedy="rows",
-        never="smaller model",
-    ),
-    Case(
-        "long_episodes", "long_episodes.py 400", "--cpu-pool 240M", "tape_open", "long_episodes.py 30", remedy="tape",
-        never="smaller model",
-    ),
-    Case(
-        "vectors_assigned", "vectors_assigned.py", "--cpu-pool 150M", "constants_captured", "vectors_assigned.py fed",
-        holder=r"tf\.assign\(self\.table, array\)", remedy="placeholder", never="smaller batches|larger pool",
-    ),
-    Case(
-        "loss_of_columns", "loss_of_columns.py columns", "--cpu-pool 512M", "limit_too_small",
-        "loss_of_columns.py rows", remedy="shape", never="smaller model|smaller batches",
-    ),
-    Case(
-        "long_recording", "long_recording.py 3000", "--cpu-pool 512M", "step_larger_than_before",
-        "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model",
-    ),
+    Case("map_ahead", "map_ahead.py 24", "--cpu-pool 190M", "dataset_buffer", "map_ahead.py 2",
+         remedy="keep less", never="smaller batches|NumPy"),
+    Case("volumes_cut", "volumes_cut.py 400", "--cpu-pool 130M", "dataset_buffer", "volumes_cut.py 100",
+         holder="flat_map", remedy="smaller pieces", never="smaller batches"),
+    Case("influence", "influence.py 64", "--cpu-pool 400M", "limit_too_small", "influence.py 8", remedy="rows",
+         never="smaller model"),
+    Case("long_episodes", "long_episodes.py 400", "--cpu-pool 240M", "tape_open", "long_episodes.py 30", remedy="tape",
+         never="smaller model"),
+    Case("vectors_assigned", "vectors_assigned.py", "--cpu-pool 150M", "constants_captured", "vectors_assigned.py fed",
+         holder=r"tf\.assign\(self\.table, array\)", remedy="placeholder", never="smaller batches|larger pool"),
+    Case("loss_of_columns", "loss_of_columns.py columns", "--cpu-pool 512M", "limit_too_small",
+         "loss_of_columns.py rows", remedy="shape", never="smaller model|smaller batches"),
+    Case("long_recording", "long_recording.py 3000", "--cpu-pool 512M", "step_larger_than_before",
+         "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model"),
     # What people write after tutorials.
-    Case(
-        "searched_models", "searched_models.py model", "--cpu-pool 400M", "variables_kept", "searched_models.py score",
-        holder=r"trials\[\*\]\.model", remedy="process", never="set_weights", compiled=True,
-    ),
-    Case(
-        "whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
-        remedy="batch", never="before, at most", compiled=True,
-    ),
-    Case(
-        "momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",
-        holder=r"contrast\.negatives", remedy="rows", never="smaller batches|larger pool",
-    ),
+    Case("searched_models", "searched_models.py model", "--cpu-pool 400M", "variables_kept", "searched_models.py score",
+         holder=r"trials\[\*\]\.model", remedy="process", never="set_weights", compiled=True),
+    Case("whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
+         remedy="batch", never="before, at most", compiled=True),
+    Case("momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",
+         holder=r"contrast\.negatives", remedy="rows", never="smaller batches|larger pool"),
     Case(
         "futures_kept", "futures_kept.py kept", "--cpu-pool 300M", "tensors_kept", "futures_kept.py popped",
         holder="jobs", remedy="bound", never="no path",

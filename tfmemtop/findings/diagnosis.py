@@ -12,7 +12,7 @@ from tfmemtop.findings.names import capital, holder_name, operation_name, quoted
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, makes_variable
-from tfmemtop.findings.rising import larger_each_time, merged, retained, rise_until
+from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
 from tfmemtop.findings.scene import FIT, MANY, Need, Scene
 from tfmemtop.state import State
@@ -307,7 +307,7 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
     steps, unit = hooked.steps.made(rise.start, rise.end)
     many = (part for part in stock.parts if part.count >= MANY and part.kind not in _OF_MODEL)
     nameless = sum(part.bytes for part in many if not (part.operation or part.python_name))
-    if (steps < MANY and nameless * 2 < rise.size) or not _in_pieces(hooked, a.device, rise.size):
+    if (steps < MANY and nameless * 2 < rise.size) or not in_pieces(hooked, a.device, rise.size):
         return None  # as if a model were being made, or a few tensors replaced by ever larger ones
     each = f", by {format_bytes(int(rise.size / steps))} a {unit.rstrip('s')}" if steps >= MANY else ""
     held = stock.loose[0] if stock.loose else None
@@ -335,16 +335,6 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
         remedies=(Action.SHOW_PROCESS,) if stock.look else (raise_limit(a.limit, on_cpu=a.on_cpu),),
         evidence=("Who holds it is not known.",) if stock.look else (_NO_LOOK,),
     )
-
-
-def _in_pieces(hooked: Hooked, device: str | None, size: int) -> bool:
-    """Return whether half of *size* bytes may consist of many chunks of like size, by the map of the full pool.
-
-    True also if there is no map of that moment.
-    """
-    pool = hooked.pools.get(device) if device else None
-    sizes = pool.exhausted.sizes if pool and pool.exhausted else []
-    return not sizes or sum(count << power + 1 for power, count in enumerate(sizes) if count >= MANY) >= size / 2
 
 
 def _stood_still(state: State, hooked: Hooked, failed: float) -> float:

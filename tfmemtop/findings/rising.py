@@ -183,3 +183,13 @@ def _first(part: Part, made: list[list[tuple[str, Shape]]]) -> Shape | None:
 def _differ(one: Shape, other: Shape) -> int:
     """Return in how many dimensions two shapes differ; 2 if they have other numbers of them."""
     return sum(old != new for old, new in zip(one, other, strict=True)) if len(one) == len(other) else 2
+
+
+def in_pieces(hooked: Hooked, device: str | None, size: int) -> bool:
+    """Return whether half of *size* bytes may consist of many chunks of like size, by the map of the full pool.
+
+    True also if there is no map of that moment.
+    """
+    pool = hooked.pools.get(device) if device else None
+    sizes = pool.exhausted.sizes if pool and pool.exhausted else []
+    return not sizes or sum(count << power + 1 for power, count in enumerate(sizes) if count >= MANY) >= size / 2
