@@ -22,6 +22,7 @@ from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
+from tfmemtop.units import format_bytes
 
 IN_USE = 1000 * MIB
 FULL = Need(asked=64 * MIB, whole=GIB, failed=True, rose=900 * MIB)
@@ -220,6 +221,9 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     whole = look(variables, group("models[*]", 56, 300 * MIB, "optimizer", items=14), variables=copies)
     cause = kept(whole)
     assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "models[*]")
+    assert cause.bytes and cause.count
+    average = cause.bytes // cause.count
+    assert any(f"~{format_bytes(average)}" in line for line in cause.evidence), "an average is no exact figure"
     assert (cause.count, cause.bytes) == (14, 600 * MIB) and "14 models with their optimizers" in cause.text
     assert actions(cause) == [Action.DROP_MODELS, Action.ONE_MODEL]
     in_keras = "/lib/keras/src/trainer.py"

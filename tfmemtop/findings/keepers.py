@@ -294,7 +294,7 @@ def _variables_kept(
         size,
         number,
         remedies,
-        evidence=tuple(filter(None, (f"Each takes {format_bytes(size // number)}.", scene.each, *unseen))),
+        evidence=tuple(filter(None, (f"On average, each takes ~{format_bytes(size // number)}.", scene.each, *unseen))),
     )
 
 
