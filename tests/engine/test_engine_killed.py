@@ -29,9 +29,12 @@ import os, select, signal
 told = []
 for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
     signal.signal(number, lambda number, _: told.append(number))
-engine = os.pidfd_open(os.getppid())
+parent = os.getppid()
+engine = os.pidfd_open(parent)
 print("up", flush=True)
 select.select([engine], [], [])
+while os.path.exists(f"/proc/{parent}"):
+    pass  # until its keeper knows: nothing is said of an engine that a script has outlived unnoticed
 for _ in range(100):
     print("." * 4000)  # more than a terminal holds, unless somebody reads it
 print("told of", told, "in the foreground", os.tcgetpgrp(0) == os.getpgrp(), flush=True)
