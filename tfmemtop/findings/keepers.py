@@ -192,8 +192,8 @@ def tensors_without_path(scene: Scene) -> Cause | None:
     held = [f"Python holds {count:,} tensors of {what}: {scene.sized(size)}." for what in kinds]
     texts = [*(f"{one} What keeps them was not found." for one in held), *held]
     if part is not None:
-        whose = f"{capital(holder_name(part.holder))} keeps at least {part.count:,} of the {count:,} tensors of"
-        texts = [f"{whose} {what}, {scene.sized(size)}, that Python holds." for what in kinds]
+        whose = f"{capital(holder_name(part.holder))} keeps at least {part.count:,} of Python's {count:,} tensors of"
+        texts = [f"{whose} {what}; all {count:,} take {scene.sized(size)}." for what in kinds]
     return Cause(
         Key.TENSORS_KEPT,
         fitting(*texts, room=scene.room_at),
@@ -209,8 +209,8 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
     hidden = (
-        "What keeps them may be a ContextVar, a thread's own data, a NumPy array of objects or, up "
-        "to Python 3.12, a local variable of a function that runs; or nothing holds them, and gc.collect() frees them."
+        "They may be kept by a ContextVar, a thread's own data, a NumPy array of objects or (Python 3.12 and older) a "
+        "local variable of a function that runs; or only by a reference cycle, which gc.collect() frees."
     )
     return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
 

@@ -106,7 +106,7 @@ def on_full_card(a: Anatomy, message: str) -> Cause | None:
         return _of_others(a, f"The card was full when the script failed; {free}. {_others(a)}.")
     if not is_of_libraries(message):
         return None
-    text = f"The card was full when the script failed: the run held {format_bytes(own)} of it; {free}."
+    text = f"The card was full when the script failed: the script itself held {format_bytes(own)}; {free}."
     return Cause(Key.LIMIT_TOO_SMALL, text, bytes=own, remedies=(Action.SET_LIMIT,), explanation=_LIBRARY)
 
 
@@ -279,9 +279,9 @@ def _of_others(a: Anatomy, text: str, *evidence: str) -> Cause:
         _known_others(a),
         remedies=(Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU),
         evidence=evidence,
-        explanation="CUDA and its libraries need memory before TensorFlow's pool gets any. TensorFlow's own limit is "
-        "what was free on the card when it started, less a reserve. It cannot get what other processes hold. The "
-        "process table shows who they are.",
+        explanation="CUDA and its libraries take memory before TensorFlow's pool does. Unless a limit is set, the pool "
+        "may use what was free on the card at the start, less a reserve. It cannot use what other processes hold. The "
+        "process table lists them.",
     )
 
 
@@ -295,8 +295,8 @@ def _others(a: Anatomy) -> str:
     others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
     if used < _NEARLY * others:
         return f"Other processes hold {format_bytes(others)} of the card"
-    about = f" ({a.other_program})" if a.other_program else ""
-    return f"Another process, {pid}{about}, holds {format_bytes(used)} of the card"
+    about = f", {a.other_program}" if a.other_program else ""
+    return f"Another process (pid {pid}{about}) holds {format_bytes(used)} of the card"
 
 
 def _pool_limit(a: Anatomy) -> str:

@@ -311,14 +311,14 @@ def short_of(total: int | None) -> int:
 
 
 def _about(state: State, pid: int) -> str:
-    """Return ``ada, train.py``: whose process *pid* is, if not this user's, and its program; empty if not known."""
+    """Return ``user ada, train.py``: whose process *pid* is, if not this user's, and its program; or empty."""
     process = state.processes.get(pid)
     if process is None:
         return ""
     words, user = program(process.seen.command), process.seen.user
     name = " ".join(words[: 2 if words[:1] == ["-m"] else 1])
     own = state.session is not None and state.session.user == user
-    return ", ".join(filter(None, ("" if own else user, name if len(name) <= _SHORT else "")))
+    return ", ".join(filter(None, ("" if own else f"user {user}", name if len(name) <= _SHORT else "")))
 
 
 def on_full_cards(state: State) -> Iterator[Anatomy]:

@@ -88,7 +88,7 @@ class HostGrowth(Finding, frozen=True):
     def cause(self) -> str:
         """Why it rises, as the beginning of a sentence; empty if that is not known."""
         if self.kept is not None:
-            arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when last searched"
+            arrays = f"{self.kept.shape[0]:,} NumPy arrays, {format_bytes(self.kept.bytes)} when tfmemtop last looked"
             return f"{holder_name(self.kept.name)} keeps {arrays}"
         if self.generators:
             return (

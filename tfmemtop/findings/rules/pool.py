@@ -125,8 +125,8 @@ class CachedButIdle(DeviceFinding, frozen=True):
             f"{place_name(self.place)}: {format_bytes(self.idle)} of the pool's {format_bytes(self.pool)} {are}.",
             f"The script had {format_bytes(self.peak)} in use at its peak, and at most {format_bytes(self.recent)} "
             "lately. A deleted tensor gives its memory back to the pool, not to the card: the next tensors reuse it, "
-            f"other processes do not get it. {KEPT} With a limit below the peak, the phase that needs "
-            "so much would run out of memory.",
+            f"other processes do not get it. {KEPT} With a limit below the peak, the phase that "
+            "reaches the peak would run out of memory.",
             (
                 "import multiprocessing",
                 "",
