@@ -188,7 +188,7 @@ def test_tensors_without_a_path_are_more_than_one_step_needs() -> None:
     census = look(group("", 900, 300 * MIB), group("memory.steps[*].image", 100, 40 * MIB, items=100))
     found = tensors_without_path(Scene(stock(census), FULL, hooked()))
     assert found is not None and (found.holder, found.count) == ("memory.steps[*].image", 1000)
-    assert "at least 100 of the 1,000 tensors" in found.text, "the search ends in a large container"
+    assert "at least 100 of Python's 1,000 tensors" in found.text, "the search ends in a large container"
     passed = group("error_handler.<locals>.args[*]", 16, 4 * MIB)
     unnamed = tensors_without_path(Scene(stock(look(passed, group("", 900, 300 * MIB))), FULL, hooked()))
     assert unnamed is not None and not unnamed.holder, "what a call is given is no holder of the rest"
