@@ -101,10 +101,11 @@ def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fails_on_purpose: a part fails in this test, to see that the others live on")
-    if hasattr(config, "workerinput") and (measured := sys.modules.get("coverage")):
-        # pytest-cov measures a worker twice: as if it were the main process, too. ``no_cover`` ends only one of the two,
-        # and each test would take several times as long (pytest-cov 7.1, coverage 7.17).
-        if (first := measured.Coverage.current()) is not None:
+    if hasattr(config, "workerinput") and "coverage" in sys.modules:
+        # pytest-cov 7.1 measures a worker twice: as if it were the main process, too. ``no_cover`` ends only one of the
+        # two, and each test would take several times as long.
+        first = sys.modules["coverage"].Coverage.current()
+        if first is not None:
             first.stop()
 
 
