@@ -1,4 +1,4 @@
-"""Whether proposed limits hold: ``python -m tests.tools.limits [-j N] [--gpu] [NAME…]``.
+"""Whether proposed limits hold: ``python -m tests.tools.limits [-j N] [--growth on|off|both] [NAME…]``.
 
 Each of twenty trainings is recorded, with growth on and off on a GPU. Then it runs again under the limit that
 ``tfmemtop why --json`` proposes. A proposal holds if the program ends with exit code 0 under it.
@@ -216,12 +216,13 @@ def main() -> int:
     """Return 0 if all proposed limits hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.tools.limits", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--gpu", action="store_true", help="with growth on and off on a GPU, not on the CPU's pool")
+    parser.add_argument("--growth", choices=["on", "off", "both"], help="on a GPU, not on the CPU's pool")
     parser.add_argument("-j", type=int, default=1, metavar="N", help="how many run at the same time")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recordings in FOLDER")
     words = parser.parse_args()
-    option = "--memory-limit" if words.gpu else "--cpu-pool"
-    ways = [("--growth", "on"), ("--growth", "off")] if words.gpu else [("--cpu-pool", "2GiB")]
+    option = "--memory-limit" if words.growth else "--cpu-pool"
+    ways = [("--growth", growth) for growth in ("on", "off") if words.growth in (growth, "both")]
+    ways = ways or [("--cpu-pool", "2GiB")]
     names = words.names or list(PROGRAMS)
     held = 0
     with tempfile.TemporaryDirectory() as temporary:
