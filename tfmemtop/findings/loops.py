@@ -4,12 +4,14 @@ import re
 from collections import Counter
 from statistics import median_low
 
+from tfmemtop.events import Holders
 from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.names import operation_name
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.request import Request, at_line
 from tfmemtop.state.holders import By, standing
-from tfmemtop.state.windows import recorded
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.windows import recorded, unpacked
 from tfmemtop.units import format_bytes
 
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
@@ -36,10 +38,7 @@ def longer_loop(request: Request) -> Cause | None:
     newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
     # What ended later, or without a function, may be of the step that found no room.
     before = [window for window in windows if window.function and window.ended <= min(newest, request.began)]
-    peaks = [standing(window, request.hooked, By.OPERATION) for window in before]
-    past = [
-        sum(part.count for row in peak.holders for part in row.parts if part.operation == operation) for peak in peaks
-    ]
+    past = [found for window in before if (found := _ended_rounds(window, request.hooked, operation))]
     most = max(past, default=0)
     if rounds < _ROUNDS or rounds < _MORE_ROUNDS * most:
         return None
@@ -59,3 +58,13 @@ def longer_loop(request: Request) -> Cause | None:
         (remedy,),
         evidence=(f"They are kept {why}: each round needs as much again.",),
     )
+
+
+def _ended_rounds(window: Holders, hooked: Hooked, operation: str) -> int:
+    """Return the rounds of a loop with *operation* at the peak of *window*; zero if the loop had not ended with it."""
+    last = len(unpacked(window).times) - 1
+    peak, end = (
+        sum(part.count for row in rows.holders for part in row.parts if part.operation == operation)
+        for rows in (standing(window, hooked, By.OPERATION), standing(window, hooked, By.OPERATION, last))
+    )
+    return peak if end < peak else 0

@@ -211,9 +211,11 @@ def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
     known = card.busy is not None or not _full(seen, index, card)
     answer = "Yes" if idle else "No" if known else "Not known"
     whole = format_bytes(seen.state.devices[index].info.total)
-    used = "how much in use is not known" if run.peak_in_use is None else f"{format_bytes(run.peak_in_use)} in use"
+    together = "together " if len(peaks_of_processes(seen.state)) > 1 else ""
+    peak = run.peak_in_use
+    in_use = "how much in use is not known" if peak is None else f"{together}{format_bytes(peak)} in use"
     busy = "" if card.busy is None else f", GPU ~{round(card.busy, -1):.0f} % busy"
-    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken, {used}{busy}."
+    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken, {in_use}{busy}."
     told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
         counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""
@@ -238,18 +240,18 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
         yield "By the session's ConfigProto: allow_growth = True, or a smaller per_process_gpu_memory_fraction."
         return
     limit = suggested_limit(seen.state, run)
+    several = len(peaks_of_processes(seen.state)) > 1
     first, *more = sentences(limit) if limit is not None else [_without_limit(seen, run)]
     unused = [name for name, peak in run.peaks.items() if is_gpu(name) and not peak]
-    more_of = (
-        " That is for each process, not for all together." if limit and len(peaks_of_processes(seen.state)) > 1 else ""
-    )
+    more_of = " That is for each process, not for all together." if limit and several else ""
     yield first + (f" {' and '.join(unused)} had nothing in use." if limit and unused else more_of)
     if run.peak_in_use is None:
         return
     peak = format_bytes(run.peak_in_use)
     if limit is not None and limit.divided:
         peak = " and ".join(f"{format_bytes(run.peaks[one.device])} on {one.device}" for one in limit.each)
-    yield f"The run had {peak} in use at its peak{' so far' if run.going else ''}."
+    who = "The run's processes together" if several else "The run"
+    yield f"{who} had {peak} in use at the peak{' so far' if run.going else ''}."
     requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
     if run.out_of_memory and requests:
         size = max(requests)
