@@ -10,7 +10,7 @@ class Case:
     Variables may come before the command's script, as in a shell. ``cause`` are the keys that are true, between ``|``.
     ``mended`` is the command that passes with the same options. ``holder`` and ``remedy`` are regular expressions that
     must be found in what the verdict says; with ``None`` everything is accepted. ``never`` is one that may not be found
-    in the report. ``fails`` is how the run ends. ``compiled`` is whether XLA compiles a part of the script.
+    in the report. ``fails`` is how the run ends.
     """
 
     name: str
@@ -22,7 +22,6 @@ class Case:
     remedy: str | None = None
     never: str | None = None
     fails: bool = True
-    compiled: bool = False
     on_gpu: bool = False
     in_ci: bool = False
 
@@ -39,7 +38,7 @@ CASES = (
     # Without the models in the list, TensorFlow keeps their memory: another process helps, or to run eagerly.
     Case(
         "trials_keep_models", "trials_keep_models.py models", "--cpu-pool 512M", "variables_kept",
-        "trials_in_processes.py", holder=r"search\.done\[\*\]\[1\]", remedy="process", compiled=True,
+        "trials_in_processes.py", holder=r"search\.done\[\*\]\[1\]", remedy="process",
     ),
     Case(
         "trials_keep_models_eagerly", "trials_keep_models.py models eager", "--cpu-pool 512M", "variables_kept",
@@ -91,10 +90,10 @@ CASES = (
     ),
     Case(
         "batch_from_environment", "BATCH=160 batch_from_environment.py", "--cpu-pool 300M",
-        "limit_too_small|step_larger_than_before", "BATCH=64 batch_from_environment.py", remedy="batch", compiled=True,
+        "limit_too_small|step_larger_than_before", "BATCH=64 batch_from_environment.py", remedy="batch",
     ),
     Case(
-        "batch_that_fits", "BATCH=64 batch_from_environment.py", "--cpu-pool 300M", "none", fails=False, compiled=True,
+        "batch_that_fits", "BATCH=64 batch_from_environment.py", "--cpu-pool 300M", "none", fails=False,
     ),
     Case(
         "grown_by_concat", "grown_by_concat.py device", "--cpu-pool 512M", "grown_by_copying",
@@ -258,7 +257,7 @@ CASES = (
     ),
     Case(
         "compiled_step", "compiled_step.py", "--cpu-pool 200M", "limit_too_small",
-        "BATCH=1000 compiled_step.py", compiled=True,
+        "BATCH=1000 compiled_step.py",
     ),
     Case(
         "frames_on_host", "frames_on_host.py 100000", "--cpu-pool 200M", "host_growth", "frames_on_host.py 40",
@@ -277,7 +276,7 @@ CASES = (
         "smaller_batch_retried", "smaller_batch_retried.py", "--cpu-pool 300M",
         "none|limit_too_small|step_larger_than_before", fails=False,
     ),
-    Case("healthy_fit", "healthy_fit.py", "--cpu-pool 300M", "none", fails=False, compiled=True),
+    Case("healthy_fit", "healthy_fit.py", "--cpu-pool 300M", "none", fails=False),
     Case("healthy_loop", "healthy_loop.py", "--cpu-pool 300M", "none", fails=False),
     Case("healthy_without_pool", "healthy_loop.py", "", "none", fails=False),
     Case("warm_up", "warm_up.py", "--cpu-pool 400M", "none", fails=False),
@@ -370,9 +369,9 @@ CASES = (
          "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model"),
     # What people write after tutorials.
     Case("searched_models", "searched_models.py model", "--cpu-pool 400M", "variables_kept", "searched_models.py score",
-         holder=r"trials\[\*\]\.model", remedy="process", never="set_weights", compiled=True),
+         holder=r"trials\[\*\]\.model", remedy="process", never="set_weights"),
     Case("whole_pictures", "whole_pictures.py 4", "--cpu-pool 640M", "limit_too_small", "whole_pictures.py 1",
-         remedy="batch", never="before, at most", compiled=True),
+         remedy="batch", never="before, at most"),
     Case("momentum_queue", "momentum_queue.py 1000000", "--cpu-pool 150M", "grown_by_copying", "momentum_queue.py 4096",
          holder=r"contrast\.negatives", remedy="rows", never="smaller batches|larger pool"),
     Case(

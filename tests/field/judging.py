@@ -12,6 +12,9 @@ from typing import Any
 from tests.field.cases import NUMPY, Case
 from tests.field.running import run
 from tfmemtop.cli.main import main
+from tfmemtop.events import Functions, OutOfMemory
+from tfmemtop.events.recording import read
+from tfmemtop.tensorflow_text import XLA_RAN_OUT
 
 _SIZE = r"(\d[\d.,]*) ?([KMGT])i?B?\b"
 _PART_OF = re.compile(rf"{_SIZE} (?:are |is )?of (?:(?:the|its|a|an) )?(?:[a-z]+ )?(?:of )?{_SIZE}")
@@ -65,7 +68,7 @@ def judge(case: Case, recording: Path) -> Score:
     page = _why(str(recording))
     report = json.loads(_why(str(recording), "--json"))
     found = report["verdict"]
-    false = list(_false(case, page, report))
+    false = list(_false(case, page, report, compiled=_compiled(recording)))
     if not isinstance(found, dict):
         return Score(case.name, ("verdict: of the old form", *false), found)
     return Score(case.name, (*_wrong(case, found, page), *false), str(found["text"]))
@@ -94,7 +97,17 @@ def _wrong(case: Case, found: dict[str, Any], page: str) -> Iterator[str]:
         yield f"false: {found['bytes'] >> 20} MiB are kept in a pool of {limit >> 20} MiB"
 
 
-def _false(case: Case, page: str, report: dict[str, Any]) -> Iterator[str]:
+def _compiled(recording: Path) -> bool:
+    """Return whether XLA compiled a function, which Keras has it do on a GPU, without a word of the script's."""
+    return any(
+        any(one.compiled for one in event.functions)
+        if isinstance(event, Functions)
+        else isinstance(event, OutOfMemory) and XLA_RAN_OUT in event.message
+        for event in read(recording).events()
+    )
+
+
+def _false(case: Case, page: str, report: dict[str, Any], *, compiled: bool) -> Iterator[str]:
     """Yield the false sentences: those of the case, and those that are false anywhere."""
     for never in (
         case.never,
@@ -107,7 +120,7 @@ def _false(case: Case, page: str, report: dict[str, Any]) -> Iterator[str]:
     for said in _PART_OF.finditer(page):
         if _bytes(*said.groups()[:2]) > 1.01 * _bytes(*said.groups()[2:]):
             yield f"false: {_around(page, said)}, more than the whole"
-    for said in () if case.compiled else _XLA.finditer(page):
+    for said in () if compiled else _XLA.finditer(page):
         if not _DENIED.search(said[0]):
             yield f"false: {said[0]}, and nothing was compiled"
     limit = _limit(case)
