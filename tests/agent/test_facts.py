@@ -38,7 +38,7 @@ ELSEWHERE = {
     *("profiler_server", "no_folder"),  # of Windowless, defaults
     "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
-    *("busy", "frozen", "audited"),  # of Unseen, beside what was found
+    *("busy", "frozen", "audited", "late"),  # of Unseen, beside what was found
     "system",  # of Unbuildable, without an exception
 }
 """Values that are sent without one of those functions."""

@@ -229,6 +229,8 @@ def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> No
     process = forks.start(monitor, script(MANY))
     assert line(process) == "up"
     census = ask(monitor, process)
+    while census["hidden"] == "late":  # a busy machine left it too little time
+        census = ask(monitor, process)
     assert [row[:2] for row in census["alike"][:4]] == [
         ["rows[*]['loss']", 2000],
         ["trainer.history", 690],

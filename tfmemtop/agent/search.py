@@ -139,6 +139,11 @@ class Search:
                 for view in self._views_of(node):
                     self._attempt(self._look_into, node, view, rank > _SOON)
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether there was no time to find a path to everything."""
+        return self._over and bool(self._wanted or self._variables)
+
     def arrays_of_globals(self) -> "list[str]":
         """Return the large arrays among the global variables of the script, as they are sent."""
         self._attempt(self._look_into_module, "__main__")

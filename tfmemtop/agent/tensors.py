@@ -120,7 +120,8 @@ class Tensors:
         found = search.run()
         missing = [items[at] for at in wanted if items[at] not in found.shapes]
         left_out = frozen + self._find_shapes(missing, found.shapes, until)
-        hidden = "frozen" if frozen else BUSY if left_out else "audited" if search.heard else None
+        unseen = "audited" if search.heard else "late" if search.cut_short else None
+        hidden = "frozen" if frozen else BUSY if left_out else unseen
         held = [found.groups.get(tape, found.paths.get(tape, "")) for tape in recording]
         most = next((path for path in held if held.count(path) * 2 > len(held)), "")
         look = Look([], [], [], [], [], [], found, hidden, left_out if hidden else None, len(recording), most)

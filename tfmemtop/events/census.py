@@ -115,6 +115,7 @@ class Unseen(DescribedEnum):
         "audited",
         "The script has an audit hook, so what generators, coroutines, queues and caches hold was not looked at.",
     )
+    LATE = "late", "The search for what keeps tensors and variables was cut short."
 
 
 class Census(Event, tag="census", frozen=True):
@@ -159,6 +160,11 @@ class Census(Event, tag="census", frozen=True):
     def looked(self) -> bool:
         """Whether live tensors were looked for."""
         return self.tensors is not None or self.hidden is not None
+
+    @property
+    def found_by_path(self) -> tuple[int, int]:
+        """The bytes that a look has found by a path in Python, and all that it has found."""
+        return sum(one.bytes for one in self.alike if one.holder), sum(one.bytes for one in self.alike)
 
     @property
     def of_window(self) -> bool:

@@ -208,11 +208,14 @@ def tensors_without_path(scene: Scene) -> Cause | None:
 def _unseen(scene: Scene) -> tuple[str, ...]:
     """Return what the search for paths does not see, with an audit hook of the script's, if it has limited it."""
     look = scene.stock.look
+    if look is None or look.hidden is Unseen.LATE:
+        why = "the search for it was cut short" if look else "the script's objects were not searched"
+        return (f"What keeps them is not known: {why}.",)
     hidden = (
         "They may be kept by a ContextVar, a thread's own data, a NumPy array of objects or (Python 3.12 and older) a "
         "local variable of a function that runs; or only by a reference cycle, which gc.collect() frees."
     )
-    return (hidden, Unseen.AUDITED.text) if look is not None and look.hidden is Unseen.AUDITED else (hidden,)
+    return (hidden, Unseen.AUDITED.text) if look.hidden is Unseen.AUDITED else (hidden,)
 
 
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:

@@ -315,7 +315,9 @@ def _functions(state: State, event: events.Functions) -> None:
 def _census(state: State, event: events.Census) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.census = event
-        if event.looked:
+        # As the script ends, there may be no time to find what an earlier look has found.
+        short = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END and hooked.look
+        if event.looked and not (short and short.found_by_path > event.found_by_path):
             hooked.look = event
         if event.window:
             hooked.of_windows.append(event)

@@ -22,7 +22,7 @@ from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, Kept, both, kept_of, merged
-from tfmemtop.state.located import FRESH_S, found_by_path, lies_in
+from tfmemtop.state.located import FRESH_S, lies_in
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import recorded, unpacked
 
@@ -311,7 +311,7 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float, since: float |
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
     began = min(t, t if since is None else since) - FRESH_S
     near = [look for look in looks if look and look.tensors is not None and began <= look.t <= t + FRESH_S]
-    look = max(near, key=found_by_path, default=None)
+    look = max(near, key=lambda one: one.found_by_path, default=None)
     if look is not None:
         look = replace(look, tapes=max(one.tapes or 0 for one in near))
     parts = _parts(hooked, device, in_use, t)

@@ -73,7 +73,7 @@ def sources(window: events.Holders, hooked: Hooked) -> Sources:
     own = tuple(newest.values())
     looks = [one for one in (*reversed(own), *found) if one.tensors is not None]
     near = [one for one in looks if _apart_s(one, window) <= FRESH_S]
-    look = max(near, key=found_by_path, default=next(iter(looks), None))
+    look = max(near, key=lambda one: one.found_by_path, default=next(iter(looks), None))
     if all(one.moment is events.CensusMoment.OPENED for one in own):
         own = (*own, *found[:1])  # the window goes on, and at its opening most variables may not have been made
     return Sources(own, look)
@@ -205,11 +205,6 @@ def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
         if lies_in(group.device, pool) and group.kind == TENSORS
     ]
     return groups + _single(look, pool, variables=False)
-
-
-def found_by_path(look: events.Census) -> tuple[int, int]:
-    """Return the bytes that a *look* has found by a path in Python, and all that it has found."""
-    return sum(one.bytes for one in look.alike if one.holder), sum(one.bytes for one in look.alike)
 
 
 def lies_in(device: str, pool: str) -> bool:

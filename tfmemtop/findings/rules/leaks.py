@@ -244,15 +244,18 @@ def windows_wanted(state: State) -> list[int]:
     Their memory rises, and no windows show what grows, or nobody has looked for its holder lately.
     """
     rise = {one.pid for one in host_rises(state) if not (one.ended or one.holder or one.retraced)}
-    of_host = (pid for pid, hooked in hooked_of_run(state) if pid in rise and _long_unseen(state, hooked))
-    rising = {finding.place: finding for finding in leak(state) if not finding.ended}
+    rise.update(pid for pid, _ in rising(state))  # what is told as rising, though it does so in a few large steps
+    unseen = (
+        pid for pid, hooked in hooked_of_run(state) if pid in rise and not hooked.ended and _long_unseen(state, hooked)
+    )
+    leaking = {finding.place: finding for finding in leak(state) if not finding.ended}
     devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
     wanted = (
         device.pid
         for device in devices
-        if device.place in rising and not device.hooked.ended and _unexplained(state, device, rising[device.place])
+        if device.place in leaking and not device.hooked.ended and _unexplained(state, device, leaking[device.place])
     )
-    return list(dict.fromkeys((*wanted, *of_host)))
+    return list(dict.fromkeys((*wanted, *unseen)))
 
 
 def _long_unseen(state: State, hooked: Hooked) -> bool:
