@@ -384,6 +384,11 @@ CASES = (
         "compiled_again", "compiled_again.py each", "--cpu-pool 200M", "runtime_keeps", "compiled_again.py once",
         holder="TensorFlow", remedy="one optimizer",
     ),
+    # As Keras does by itself on a GPU: the values of variables are results of compiled calls.
+    Case(
+        "compiled_again_by_xla", "compiled_again.py each xla", "--cpu-pool 200M", "runtime_keeps",
+        "compiled_again.py once xla", holder="TensorFlow", remedy="one optimizer", never="Who holds it|buffers",
+    ),
     Case(
         "overlap_metric", "overlap_metric.py masks", "--cpu-pool 240M", "tensors_kept", "overlap_metric.py sums",
         holder="masks", remedy=NUMPY_OR_FLOAT, never="tape for each|smaller batches",

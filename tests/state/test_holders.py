@@ -141,6 +141,24 @@ def test_an_xla_buffer_is_opened() -> None:
     assert kinds[Kind.ROUNDING] == window.peak - 10_000_000 > 0, "of the chunk what is not of the buffer"
 
 
+def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs() -> None:
+    """Three calls: the second has a new value for each variable, the third has failed and freed its result first."""
+    window = w.Window()
+    window.has(1000, window=1)
+    for _ in range(2):
+        needed, _ = window.allocate(3000, region=""), window.allocate(1000, region="")
+        window.free(needed)
+    window.allocate(3000, region="")
+    window.free(window.allocate(1000, region=""))
+    compiled = events.Traced("train_step", 3, 1, "/a/train.py", 7, compiled=True)
+    process = hooked(events.Functions(t=4.0, pid=100, functions=[compiled]))
+    (row,) = standing(window.done(), process, By.KIND, window.event - 1).holders
+    assert {(part.requested // part.count, part.count, part.kept) for part in row.parts} == {
+        (1000, 3, True),
+        (3000, 1, False),
+    }
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5), st.booleans()), max_size=30),
     st.integers(0, 4000),

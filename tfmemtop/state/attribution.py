@@ -1,6 +1,7 @@
 """Finds the owner of each allocation of a window: by operation name, census of variables, and XLA's report. Pure."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from itertools import chain
@@ -11,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import events
+from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS
 from tfmemtop.state.located import Listed, located, other_values, sources
 from tfmemtop.state.model import Hooked
@@ -93,6 +95,7 @@ class Attribution:
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
         self._before(course)
+        self._results(course)
         found = list(located(window, course, censuses))
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
@@ -152,6 +155,24 @@ class Attribution:
             if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
                 kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
+
+    def _results(self, course: WindowCourse) -> None:
+        """Mark XLA's allocations that live on in a later call: its results, such as the next values of variables.
+
+        What a call needs only while it runs is freed at its end. So a later call is one that allocates after some of
+        XLA's memory was freed. What is older than the window's last step is of an earlier call.
+        """
+        places = [place for place, owner in enumerate(self.of) if owner.kind is Kind.XLA and owner.cluster is None]
+        begins = [course.begins[place] for place in places]
+        ends = sorted(end for place in places if (end := course.ends[place]) != FOREVER)
+        after = course.events
+        results: dict[int, Owner] = {}
+        for place, begin in zip(places, begins, strict=True):
+            freed = _next(ends, begin, after)
+            later, end = _next(begins, freed, after), course.ends[place]
+            if begin < 0 or (later < after and (end == FOREVER or end > later)):
+                owner = self.of[place]
+                self.of[place] = results.setdefault(id(owner), replace(owner, kept=True))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """Yield the values in a cluster's buffer at the buffer's own peak, as owner and bytes, the largest first."""
@@ -232,6 +253,12 @@ class Attribution:
         functions = (course.function.file for course in self._hooked.steps.courses.values())
         lines = (line.file for line in self._hooked.lines.values())
         return next((name for name in chain(functions, lines) if name.endswith(cell)), file)
+
+
+def _next(events: list[int], event: int, otherwise: int) -> int:
+    """Return the first of the sorted *events* that is after *event*; *otherwise* if there is none."""
+    at = bisect_right(events, event)
+    return events[at] if at < len(events) else otherwise
 
 
 def made_at(hooked: Hooked, operation: str) -> events.OperationLine | None:

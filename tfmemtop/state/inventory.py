@@ -292,14 +292,14 @@ def is_constant(part: Part, device: str) -> bool:
     On a GPU many outputs have no recorded shape either, such as those of Tanh. There only the name counts.
     """
     base = part.operation.rpartition("/")[2].partition("_")[0]
-    unlike = part.operation and not part.python_name and part.shape is None and not part.region
-    return base == "Const" or (is_cpu(device) and bool(unlike))
+    unlike = part.kind is not Kind.XLA and part.operation and not (part.python_name or part.region)
+    return base == "Const" or (is_cpu(device) and part.shape is None and bool(unlike))
 
 
 def _is_value(part: Part) -> bool:
-    """Return whether *part* is the value of a variable: its first one, or one that was assigned later."""
+    """Return whether *part* is the value of a variable: its first one, one that was assigned later, or XLA's result."""
     if part.kind not in (Kind.VARIABLES, Kind.OPTIMIZER):
-        return False
+        return part.kind is Kind.XLA and part.kept
     return bool(part.python_name) or part.operation.rpartition("/")[2].startswith("Assign")
 
 
