@@ -1,11 +1,14 @@
 """Memory that rises: whether a series of readings does, and the cause that what is in use is larger each time. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import attrgetter
 
 import msgspec
 
+from tfmemtop.events import Holders
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import holder_name, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action
@@ -14,7 +17,7 @@ from tfmemtop.state.history import UseWindow
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.windows import recorded, unpacked
+from tfmemtop.state.windows import REMEMBERED, recorded, unpacked
 from tfmemtop.units import format_bytes
 
 _STEADY = 0.9
@@ -144,11 +147,8 @@ def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) 
 
     Where memory rose by *rise* bytes, and there would have been room without that: most of these, held in Python.
     """
-    made: list[list[tuple[str, Shape]]] = []  # by window, in the order of time
-    for window in recorded(hooked.windows.get(stock.device)):
-        course = unpacked(window)
-        kinds = [course.kinds[place] for place in course.holdings]
-        made.append([(course.name(kind), tuple(kind.shape or ())) for kind in kinds])
+    windows = recorded(hooked.windows.get(stock.device))  # in the order of time
+    made = [found for window in windows if (found := _of_many_shapes(window))]
     parts = [(part, first) for part in stock.parts if (first := _first(part, made))]
     size = sum(part.bytes for part, _ in parts)
     if not parts:
@@ -169,11 +169,24 @@ def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) 
     )
 
 
-def _first(part: Part, made: list[list[tuple[str, Shape]]]) -> Shape | None:
+@lru_cache(REMEMBERED)
+def _of_many_shapes(window: Holders) -> dict[str, list[Shape]]:
+    """Return the shapes of the results of each operation in the order of time, where there are many different ones."""
+    course = unpacked(window)
+    kinds = [(course.name(kind), tuple(kind.shape or ())) for kind in course.kinds]
+    different = Counter(name for name, _ in set(kinds))
+    made: dict[str, list[Shape]] = {name: [] for name, number in different.items() if number >= MANY}
+    for name, shape in (kinds[place] for place in course.holdings if made):
+        if name in made:
+            made[name].append(shape)
+    return made
+
+
+def _first(part: Part, made: list[dict[str, list[Shape]]]) -> Shape | None:
     """Return the first of the shapes that led to that of *part*: each larger than the one before, in one dimension."""
     last = part.shape or ()
     for window in made:
-        like = [shape for name, shape in window if name == part.operation and _differ(shape, last) <= 1]
+        like = [shape for shape in window.get(part.operation, ()) if _differ(shape, last) <= 1]
         grew = all(_differ(old, new) <= 1 and old <= new for old, new in pairwise([*like, last]))
         if grew and len(set(like)) >= MANY:
             return like[0]

@@ -345,7 +345,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     # TensorFlow tries for a while before it fails, and meanwhile several windows may end.
     near = sorted((one for one in known if one.ended >= t - RETRIED_S), key=lambda one: -one.ended)
     least, most = int(_NEARLY * in_use), int(in_use / _NEARLY)
-    window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use())), known[-1])
+    window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use)), known[-1])
     course = unpacked(window)
     at = course.events - 1
     if window in near and not least <= course.held(at) <= most:

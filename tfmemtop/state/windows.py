@@ -4,7 +4,7 @@ A moment is that of the pool's highest peak, of its end, or any time.
 """
 
 from bisect import bisect_right
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import msgspec
@@ -73,11 +73,12 @@ class WindowCourse:
 
         Without one, it is the last after which there were more, and *otherwise* without one of these.
         """
-        enough = [(at, held) for at, held in enumerate(self.in_use()) if held >= least]
+        enough = [(at, held) for at, held in enumerate(self.in_use) if held >= least]
         return next((at for at, held in reversed(enough) if held <= most), enough[-1][0] if enough else otherwise)
 
+    @cached_property
     def in_use(self) -> list[int]:
-        """Return the bytes of all spans that are in use after each event."""
+        """The bytes of all spans that are in use after each event."""
         changes = [0] * (self.events + 1)  # the first is what was in use before
         for held, begin, end in zip(self.sizes, self.begins, self.ends, strict=True):
             changes[begin + 1] += held
@@ -179,7 +180,7 @@ def nearest(windows: list[Holders], begin: float, end: float) -> tuple[Holders, 
     window = min(windows, key=lambda one: max(one.began - end, begin - one.ended, 0.0), default=None)
     if window is None:
         return None
-    in_use = unpacked(window).in_use()
+    in_use = unpacked(window).in_use
     then = range(max(0, _event(window, begin)), _event(window, end) + 1) if begin <= window.ended else ()
     return window, max(then, key=in_use.__getitem__, default=None)
 
