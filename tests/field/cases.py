@@ -298,6 +298,10 @@ CASES = (
         remedy="smaller model|SGD", never="IndexedSlices|tape|smaller batch",
     ),
     Case(
+        "large_tables_by_xla", "large_tables.py adam xla", "--cpu-pool 480M", "limit_too_small",
+        "large_tables.py sgd xla", remedy="smaller model|SGD", never="IndexedSlices|tape|smaller batch|activations",
+    ),
+    Case(
         "cycle_in_main", "cycle_in_main.py cycle", "--cpu-pool 400M", "tensors_kept", "cycle_in_main.py again",
         holder="endless",
     ),

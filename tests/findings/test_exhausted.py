@@ -140,6 +140,9 @@ def test_what_asked_is_named_by_the_call_in_the_script_and_xla_by_its_error() ->
     )
     compiled = headline("Out of memory while trying to allocate 64.00MiB. [Op:__inference_f_140]")
     assert "XLA asked for 64.0 MiB" in compiled and "for the compiled tf.function `f` at train.py:12" in compiled
+    inner = "Out of memory while trying to allocate 64.00MiB. [[{{node StatefulPartitionedCall}}]]"
+    assert "for the compiled part of tf.function `f` at train.py:12" in headline(inner)
+    assert "the compiled step at train.py:12" in headline(inner, operation="__inference_multi_step_on_iterator_140")
 
 
 def test_where_memory_ran_out_comes_before_who_keeps_it() -> None:

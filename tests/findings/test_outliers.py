@@ -354,6 +354,20 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.REDUCE_BATCH in advice("model.fit(x)", look(tapes=1)), "the tape is Keras's"
 
 
+def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:
+    """Slots that begin with zeros share these until the first step has ended: less is in use than they will need."""
+
+    def advice(size: int) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        window = w.Window(number=1)
+        window.allocate(400 * MIB, "AddV2", shape=[400, 262144], dtype="float32")
+        table = events.Variable("table", "variables", [size, 262144], "float32", "GPU:0", size * MIB)
+        return actions(told(full, window.done(t=20.0), look(variables=[table]), error()).cause)
+
+    assert Action.SMALLER_MODEL in advice(600) and Action.REDUCE_BATCH not in advice(600)
+    assert Action.REDUCE_BATCH in advice(300)
+
+
 def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
 

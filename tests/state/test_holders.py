@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,16 @@ def test_variables_made_after_a_window_was_opened_are_known_while_it_goes_on() -
     found = standing(window.done(opened=events.Opened.START), hooked(opened, w.census()), By.KIND)
     sizes = {row.kind: row.bytes for row in found.holders}
     assert len(made) == 6 and sizes == {Kind.VARIABLES: 2 * w.SIZE, Kind.OPTIMIZER: 5 * w.SIZE}
+
+
+def test_variables_that_a_failed_compiled_step_was_given_are_known_though_it_has_freed_them() -> None:
+    ended = msgspec.structs.replace(w.census(), moment=events.CensusMoment.END, window=1)
+    window = w.Window()
+    given = [window.has(w.SIZE, "AddV2") for _ in range(6)]
+    window.allocate(w.SIZE, "")
+    window.free(given[0])
+    found = standing(window.done(opened=events.Opened.START), hooked(ended), By.KIND, 0)
+    assert {row.kind: row.bytes for row in found.holders}[Kind.VARIABLES] == 2 * w.SIZE
 
 
 def test_what_cudnn_tries_its_algorithms_with_is_workspace() -> None:

@@ -181,12 +181,13 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
     if stock.in_use >= (a.asked or 0):
-        of_model = {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}
-        what = held or ([] if of_model else parts)
+        stays = {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}
+        what = held or ([] if stays else parts)
         cause = replace(cause, mostly=_with_use(cause, stock, a, what, kinds))
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
-    if sum(size for kind, size in known if kind in _OF_MODEL) >= (stock.in_use + (a.asked or 0)) / 2:
+    of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL))
+    if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=_without_batches(cause.remedies))
     return cause
 

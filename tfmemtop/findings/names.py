@@ -253,6 +253,8 @@ def tensor_text(shape: list[int], dtype: str | None) -> str:
     return f"[{','.join(map(str, shape))}]" + (f" {_DTYPES.get(dtype, dtype)}" if dtype else "")
 
 
+KERAS = "Keras"
+
 _OF_KERAS = frozenset(
     {
         "multi_step_on_iterator",
@@ -277,7 +279,7 @@ def operation_name(name: str | None) -> str:
         return ""
     if name.startswith("__"):
         function = name.strip("_").partition("_")[2].rpartition("_")[0]
-        return "Keras" if function in _OF_KERAS else f"tf.function {quoted(function)}"
+        return KERAS if function in _OF_KERAS else f"tf.function {quoted(function)}"
     return named(name).base
 
 

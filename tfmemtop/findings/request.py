@@ -9,7 +9,7 @@ from operator import le
 import msgspec
 
 from tfmemtop.events import Holders, Holding
-from tfmemtop.findings.names import named_spot, node_name, operation_name
+from tfmemtop.findings.names import KERAS, named_spot, node_name, operation_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import made_at
@@ -17,6 +17,7 @@ from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.windows import WindowCourse, recorded, unpacked
+from tfmemtop.tensorflow_text import XLA_RAN_OUT
 from tfmemtop.units import MIB
 
 _RANDOM, _OF_RANDOM = "Stateless", ("Mul", "Add", "AddV2", "Sub")
@@ -62,6 +63,14 @@ def asked_by(a: Anatomy) -> tuple[str, str | None]:
     if a.node:
         return node_name(a.node), a.node_line or a.line
     return operation_name(a.operation), a.line
+
+
+def compiled_name(a: Anatomy) -> str:
+    """Return what of XLA made the request: a compiled ``step`` of Keras, a function, or part of one; or empty."""
+    if XLA_RAN_OUT not in a.message or not (a.operation or "").startswith("__"):
+        return ""
+    function = operation_name(a.operation)
+    return "step" if function == KERAS else f"part of {function}" if a.node else function
 
 
 def at_line(name: str, line: str | None) -> str:

@@ -183,7 +183,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             for part in self.parts
             if _is_value(part) or (not part.python_name and (part.operation, part.shape) in own)
         )
-        return min(self.gone[1], before + max(0, values - self._variables.total()))
+        return min(self.gone[1], before + max(0, values - self.model))
 
     @property
     def left_over(self) -> Part | None:
@@ -199,6 +199,14 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             if self._lies_here(device):
                 kinds.update({kind: size for kind, size in of_device.items() if kind != TENSORS})
         return kinds
+
+    @property
+    def model(self) -> int:
+        """The bytes of the variables and slots that Python holds: also of those that have no memory of their own yet.
+
+        Slots that begin with zeros share these until the first step has ended.
+        """
+        return self._variables.total()
 
     @cached_property
     def copies(self) -> Copies:
@@ -343,7 +351,7 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     if not known:
         return ()
     # TensorFlow tries for a while before it fails, and meanwhile several windows may end.
-    near = sorted((one for one in known if one.ended >= t - RETRIED_S), key=lambda one: -one.ended)
+    near = sorted((one for one in known if one.ended >= t - RETRIED_S), key=lambda one: (-one.ended, -one.began))
     least, most = int(_NEARLY * in_use), int(in_use / _NEARLY)
     window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use)), known[-1])
     course = unpacked(window)

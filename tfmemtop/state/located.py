@@ -98,7 +98,9 @@ def located(window: events.Holders, course: WindowCourse, found: Sources) -> Ite
             if older:
                 there = [place for place in there if _is_older(window, course, place)]
             else:
-                there = [place for place in there if course.ends[place] == FOREVER]
+                # The last step may have failed. XLA then frees what it was given, also variables.
+                failed = census.moment is events.CensusMoment.END
+                there = [one for one in there if course.ends[one] == FOREVER or (failed and course.begins[one] < 0)]
             for place in there if older or len(there) == len(wanted) else []:
                 if place not in taken:
                     taken.add(place)

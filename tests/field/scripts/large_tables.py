@@ -24,5 +24,5 @@ n = 20_000
 rated = {"user": rng.integers(0, USERS, n), "item": rng.integers(0, ITEMS, n)}
 data = tf.data.Dataset.from_tensor_slices((rated, rng.integers(1, 6, n).astype("float32"))).batch(512).prefetch(2)
 model = TwoTowers()
-model.compile(sys.argv[1], "mse")
+model.compile(sys.argv[1], "mse", jit_compile="xla" in sys.argv or "auto")
 model.fit(data, epochs=1, verbose=2)

@@ -10,7 +10,7 @@ from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.request import asked_by
+from tfmemtop.findings.request import asked_by, at_line, compiled_name
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run
@@ -18,7 +18,6 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
 from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.program import program
-from tfmemtop.tensorflow_text import XLA_RAN_OUT
 from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
@@ -234,9 +233,9 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
     """
     name, line = asked_by(a)
     function = ""
-    if XLA_RAN_OUT in a.message and (a.operation or "").startswith("__"):
-        name, function, line = "XLA", f" for the compiled {name}" + (f" at {named_spot(line)}" if line else ""), None
-    who = (name or "the script") + (f" at {named_spot(line)}" if line else "")
+    if compiled := compiled_name(a):
+        name, function, line = "XLA", at_line(f" for the compiled {compiled}", line), None
+    who = at_line(name or "the script", line)
     if a.asked is not None:
         shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
         return f"{who} asked for {format_bytes(a.asked)}{shape}{function}"
