@@ -103,6 +103,8 @@ def test_what_the_functions_of_a_data_set_make_is_no_reason_for_smaller_batches(
     assert several is not None and "3 tensors, such as" in several.text
     batches = cause(part("", 600 * MIB, 15, shape=None))
     assert batches is not None and "15 batches of 40.0 MiB" in batches.text
+    few = cause(part("", 280 * MIB, MANY - 1, shape=None))
+    assert actions(batches) == [Action.LESS_AHEAD] and actions(few) == [Action.SMALLER_BATCHES], "a script may set none"
     assert cause(part("", 600 * MIB, 6, shape=None)) is None, "no batch is so large"
 
 

@@ -129,6 +129,7 @@ class Action:
     LESS_AHEAD = Remedy(
         "have tf.data keep less (use a smaller num_parallel_calls, cycle_length or prefetch, or fewer buckets)"
     )
+    SMALLER_BATCHES = Remedy("use smaller batches (or have tf.data make fewer ahead: num_parallel_calls, prefetch)")
     SMALLER_PIECES = Remedy("read smaller pieces: what the function makes is kept until all of it is used")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
     BOUND_REQUEST = Remedy(

@@ -175,6 +175,7 @@ _OF_FUNCTION = re.compile(r"Dataset_(map|flat_map|interleave)_")
 """The name of the graph of a data set's function."""
 
 _MAP, _BATCH, _AHEAD = "map", "batch", 3  # batches, or results of one operation: a step needs fewer
+_OF_FUNCTIONS = {"flat_map": Action.SMALLER_PIECES, _INTERLEAVE: Action.INTERLEAVE_LESS}
 
 
 def dataset_results(scene: Scene) -> Cause | None:
@@ -205,13 +206,13 @@ def dataset_results(scene: Scene) -> Cause | None:
     most = max(parts, key=lambda part: part.bytes)
     same = [part for part in parts if part.operation == most.operation]
     count, each = sum(part.count for part in same), format_bytes(most.requested // most.count)
-    what, made_at = f"tf.data keeps {count:,} batches of {each}, made ahead", ""
+    what, made_at = f"tf.data keeps {count:,} batches of {each}, some made ahead", ""
     if most.line is not None:
         of = ", such as" if len({part.shape for part in same}) > 1 else " of"
         of_one = tensor_text(list(most.shape), None) if most.shape else each
         what = f"The {kind} of a data set keeps {counted(count, 'tensor')}{of} {of_one}"
         made_at = f", made at {spot(most.line.file, most.line.line)}"
-    remedy = {"flat_map": Action.SMALLER_PIECES, _INTERLEAVE: Action.INTERLEAVE_LESS}.get(kind, Action.LESS_AHEAD)
+    remedy = Action.SMALLER_BATCHES if kind == _BATCH and count < MANY else _OF_FUNCTIONS.get(kind, Action.LESS_AHEAD)
     whole = f": {scene.sized(size)}."
     return Cause(
         Key.DATASET_BUFFER,
