@@ -135,6 +135,16 @@ def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:
     assert cause is not None and "360 tensors of [256,1024] in 45 items: 600.0 MiB" in cause.text
 
 
+def test_pieces_of_larger_tensors_keep_all_of_these() -> None:
+    """``batch[0]`` has no memory of its own."""
+    batches = replace(part("", 600 * MIB, 100, Kind.TENSORS, shape=None), python_name="images")
+    cause = kept(look(group("images", 100, 20 * MIB)), batches)
+    assert cause is not None and (cause.holder, cause.bytes, cause.count) == ("images", 600 * MIB, 100)
+    assert "cut from larger ones" in cause.text and "6.0 MiB" in cause.evidence[0]
+    whole = kept(look(group("images", 100, 600 * MIB)), batches)
+    assert whole is not None and "larger" not in whole.text
+
+
 def test_more_tensors_of_the_shape_without_a_path_are_told() -> None:
     def evidence(size: int) -> str:
         cause = kept(look(group("maps", 42, 400 * MIB), group("", 43, size)))

@@ -105,7 +105,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 one.count,
                 (remedy,),
                 (code,),
-                tuple(filter(None, (scene.each, _more(one, scene)))),
+                tuple(filter(None, (_cut(one), scene.each, _more(one, scene)))),
             )
     return _kept_by_several([one for one in kept if one.count >= MANY and _root(one.holder) not in _HISTORY], scene)
 
@@ -144,6 +144,12 @@ def _way_out(one: Kept, *, gradients: bool) -> tuple[Remedy, str]:
     if gradients:
         return Action.SUM_UP, "total = [t + g for t, g in zip(total, gradients)]"
     return Action.KEEP_ARRAYS, "tensor.numpy()  # in the host's memory"
+
+
+def _cut(one: Kept) -> str:
+    """Return what pieces of larger tensors are, and how large these are on average; empty if they are no pieces."""
+    each = f"Each is {tensor_text(list(one.shape or ()), one.dtype)}"
+    return f"{each}, and keeps all of the {format_bytes(one.bytes // one.count)} it was cut from." if one.pieces else ""
 
 
 def _more(one: Kept, scene: Scene) -> str:
@@ -383,6 +389,8 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
         shapes = _shapes(one, scene)
         alike = "gradients" if gradients else "variables" if shapes and shapes <= scene.stock.shapes else ""
         kinds = [f" shaped as {alike}"] if alike else [""]
+    elif one.pieces:
+        kinds = [" cut from larger ones, which stay whole"]
     else:
         kinds = [f" of {tensor_text(list(one.shape), dtype)}" for dtype in (one.dtype, None)]
     items, root = "", ""

@@ -98,6 +98,7 @@ class Kept(msgspec.Struct, frozen=True):
 
     There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
     ``None`` if they have several. ``model`` if variables of models are among them, ``optimizer`` if optimizers' slots.
+    ``pieces`` if they were cut from larger tensors, whose ``bytes`` these are: the memory of each stays whole.
     """
 
     holder: str
@@ -109,6 +110,7 @@ class Kept(msgspec.Struct, frozen=True):
     optimizer: bool = False
     shape: tuple[int, ...] | None = None
     dtype: str = ""
+    pieces: bool = False
 
 
 def kept_of(group: events.Alike) -> Kept:

@@ -32,6 +32,9 @@ _INDEX = re.compile(r"\[\d+\]")
 NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
 _NEARLY = 0.98
+_LARGER = 1.5
+"""Times the bytes of tensors, by their shapes. In allocations that have more bytes, they are pieces of those."""
+
 _FEW = 4  # tensors for each variable, as a step makes them
 
 
@@ -112,7 +115,13 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
                 found.setdefault(
                     (tensor.name, False), Kept(tensor.name, 1, 0, tensor.bytes, False, shape=shape, dtype=tensor.dtype)
                 )
-        return sorted(merged(found.values()), key=lambda one: -one.bytes)
+        return sorted(map(self._whole, merged(found.values())), key=lambda one: -one.bytes)
+
+    def _whole(self, one: Kept) -> Kept:
+        """Return *one* with the whole tensors from which its tensors were cut: ``batch[0]`` keeps all of ``batch``."""
+        size = sum(part.requested for part in self.parts if part.python_name == one.holder)
+        pieces = not one.variables and one.shape is not None and size > _LARGER * one.bytes
+        return replace(one, bytes=size, pieces=True) if pieces else one
 
     @property
     def singles(self) -> list[events.Variable]:
