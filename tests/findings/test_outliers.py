@@ -245,6 +245,22 @@ def test_a_graphs_request_is_compared_with_those_of_the_same_operation() -> None
     assert not text("table", [4096, 256]) and text("table", [8192, 256]), "so is a column of as many rows"
 
 
+def test_a_layer_before_it_in_the_same_step_has_as_large_a_batch() -> None:
+    def text(*, freed: bool) -> str:
+        steps = w.Window()
+        steps.allocate(2 * MIB, "net_1/pool/MaxPool", shape=[8, 32, 32, 64])
+        wide = steps.allocate(48 * MIB, "net_1/wide/Relu", shape=[48, 64, 64, 64])
+        if freed:
+            steps.free(wide)
+        graph: dict[str, Any] = {"operation": "__inference_step_9", "node": "net_1/pool/MaxPool"}
+        calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])
+        cause = request(look(), calls, steps.done(t=20.0), asked=12 * MIB, shape=[48, 32, 32, 64], **graph)
+        return cause.text if cause and cause.key is Key.STEP_LARGER else ""
+
+    assert "before, at most [8,32,32,64]" in text(freed=False)
+    assert not text(freed=True), "there has been room for a whole step of that batch"
+
+
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
     def evidence(after: str, operation: str = "__inference_f_7") -> str:
         changed = [events.Changed("x", "float32[8,1024]", after, 2)]

@@ -156,7 +156,11 @@ def largest_before(
             if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
                 continue
             same = node is not None and named(course.name(kind)) == named(node)
-            if shape is not None and (_extends(shape, known) or (same and known == shape and freed)):
+            if shape is not None and (
+                (same and known == shape and freed)
+                # What is still in use may be of another layer, and of the same batch.
+                or (_extends(shape, known) and (freed or known[0] != shape[0]))
+            ):
                 return None
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
             if wider and not same:
