@@ -84,6 +84,9 @@ def test_a_collection_of_tensors() -> None:
     few = look(group("epochs[*]", 4, 300 * MIB, items=4))
     assert kept(few, need=replace(FULL, rose=300 * MIB)) is not None, "but not as much as memory rose by"
     assert kept(few, need=replace(FULL, rose=299 * MIB)) is None
+    hung = look(group("epochs[*]", 3, 300 * MIB, items=3), group("", 3, 300 * MIB))
+    assert kept(hung) is not None, "nor if as many of that shape without a path, as logits, make it half"
+    assert kept(look(*hung.alike, tapes=1)) is None, "but a tape may need those"
     assert kept(look(group("losses", 900, 249 * MIB))) is None, "less than a quarter does not matter"
     assert kept(look(group("losses", 900, 1100 * MIB))) is None, "views of other memory: more than is in use"
     # Without them, there would have been no room either.

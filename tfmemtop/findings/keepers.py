@@ -90,7 +90,10 @@ def tensors_kept(scene: Scene) -> Cause | None:
     kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
     for one in kept:
         grew = one.items >= _SEVERAL and scene.need.rose >= one.bytes
-        several = one.count >= MANY or one.bytes >= MOST * scene.stock.in_use or grew
+        # Those without a path may hang on these: with the result of a softmax, Keras keeps its logits.
+        alike = sum(loose.bytes for loose in scene.stock.loose if one.shape == tuple(loose.shape or ()))
+        most = one.bytes + (0 if scene.tapes else alike) >= MOST * scene.stock.in_use
+        several = one.count >= MANY or most or grew
         gradients = _are_gradients(one, scene)
         if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
