@@ -261,6 +261,25 @@ def test_a_layer_before_it_in_the_same_step_has_as_large_a_batch() -> None:
     assert not text(freed=True), "there has been room for a whole step of that batch"
 
 
+def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:
+    def text(shape: list[int], size: int = 800 * MIB, *, freed: bool = False) -> str:
+        steps = w.Window()
+        steps.free(steps.allocate(8 * MIB, "Relu", shape=[8, 128, 128, 16]))
+        made = steps.allocate(size, "Relu", shape=shape)
+        if freed:
+            steps.free(made)
+            steps.allocate(size, "Relu", shape=shape)
+        there = (part("Relu", size, shape=tuple(shape)),)
+        wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 100 * MIB, "shape": shape}
+        cause = request(look(), steps.done(t=20.0), parts=there, **wanted)
+        return cause.text if cause and cause.key is Key.STEP_LARGER else ""
+
+    assert "Relu made [800,128,128,16]; before, at most [8,128,128,16]" in text([800, 128, 128, 16])
+    assert not text([800, 128, 128, 16], freed=True), "there has been room for as much"
+    assert not text([8, 1280, 1280, 16]), "these may be two layers"
+    assert not text([800, 128, 128, 16], size=80 * MIB), "too little to fill the pool"
+
+
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
     def evidence(after: str, operation: str = "__inference_f_7") -> str:
         changed = [events.Changed("x", "float32[8,1024]", after, 2)]

@@ -12,7 +12,7 @@ from tfmemtop.findings.names import argument_changed, holder_name, named_spot, o
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, is_vectorized, largest_before, vectorized_name
 from tfmemtop.state.anatomy import Anatomy
-from tfmemtop.state.attribution import made_at
+from tfmemtop.state.attribution import Kind, made_at
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
 from tfmemtop.units import MIB, format_bytes
@@ -58,6 +58,9 @@ _EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(
 _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
 
 _OWN_ROWS = "tape.batch_jacobian(y, x)  # of each example its own rows only, if the others are zero"
+
+_MADE = Kind.ACTIVATIONS, Kind.GRADIENTS, Kind.LOSS, Kind.TENSORS
+"""The kinds of memory that a step makes."""
 
 _USUAL = "fit"
 """The phase that goes without saying."""
@@ -318,6 +321,34 @@ def step_larger(request: Request) -> Cause | None:
     )
 
 
+def batch_larger(request: Request) -> Cause | None:
+    """Much of what the step has made has a larger batch than before, whatever it asked for at last."""
+    stock = request.stock
+    for part in stock.parts:
+        if part.kind not in _MADE or not part.shape or part.bytes < max(_LEAST, _MUCH * stock.in_use):
+            continue
+        like = part.operation, list(part.shape), request.began, stock.shapes
+        past, each = largest_before(request.hooked, stock.device, *like, node=part.operation), part.requested
+        if past is None or each < _LARGER * past.bytes * part.count or past.shape[1:] != part.shape[1:]:
+            continue
+        name = operation_name(part.operation) + (f" of {quoted(part.layer)}" if part.layer else "")
+        phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
+        now, before = (tensor_text(list(shape), None) for shape in (part.shape, past.shape))
+        return Cause(
+            Key.STEP_LARGER,
+            f"{name}{phase} made {now}; before, at most {before}, {format_bytes(past.bytes)}.",
+            name,
+            part.bytes,
+            part.count,
+            (Action.BOUND_REQUEST,),
+            evidence=(
+                f"{format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
+                *((f"{request.who} then asked for {format_bytes(request.asked)}.",) if request.asked else ()),
+            ),
+        )
+    return None
+
+
 def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
     """Return whether a compiled function asked for it, before any step was whole at *t* seconds."""
     first = hooked.steps.first_step
@@ -353,4 +384,5 @@ RULES: tuple[Rule, ...] = (
     padded,
     whole_again,
     copied_whole,
+    batch_larger,
 )

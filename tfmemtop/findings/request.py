@@ -167,7 +167,8 @@ def largest_before(
                 continue
             at_line = name is not None and _is_at(line, hooked, course.name(kind))
             if shape is None or (
-                (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
+                known != shape
+                and (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
                 and _is_of_another_batch(known, shape)
             ):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
