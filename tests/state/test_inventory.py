@@ -79,8 +79,9 @@ def test_what_an_object_of_a_list_holds_itself_belongs_to_the_list() -> None:
     paths = "history", "history[*]._keras_logits", "jobs[*]._args"
     alike = [events.Alike(path, 10, [MIB // 4], "float32", "GPU:0", 10 * MIB, items=10) for path in paths]
     look = events.Census(t=5.0, pid=100, kinds={}, largest=[], tensors=30, alike=alike)
-    kept = {one.holder: one.count for one in Inventory("GPU:0", 40 * MIB, look, look, ()).kept}
-    assert kept == {"history": 20, "jobs[*]._args": 10}
+    kept = {one.holder: one for one in Inventory("GPU:0", 40 * MIB, look, look, ()).kept}
+    assert {name: one.count for name, one in kept.items()} == {"history": 10, "jobs[*]._args": 10}
+    assert (kept["history"].bytes, kept["history"].own) == (20 * MIB, "_keras_logits")
 
 
 def test_of_two_looks_the_one_counts_that_found_more_and_tapes_that_either_saw() -> None:

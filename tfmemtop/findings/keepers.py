@@ -23,7 +23,6 @@ from tfmemtop.findings.tensorflow_keepers import (
     tape_open,
 )
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import Part
 from tfmemtop.state.holdings import Kept
 from tfmemtop.state.inventory import Group
 from tfmemtop.state.windows import recorded
@@ -229,17 +228,13 @@ def _unseen(scene: Scene) -> tuple[str, ...]:
 
 def _made_by(group: Alike, scene: Scene) -> Iterator[str]:
     """Yield which operation made most of a *group* of tensors, and at which line, as far as it was recorded."""
-    parts = _alike(group, scene)
+    parts = [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
     recorded = sum(part.count for part in parts)
     if parts and parts[0].count >= MANY and parts[0].count * 2 >= recorded:
         made = parts[0]
         line = f" at {spot(made.line.file, made.line.line)}, {made.line.code}" if made.line else ""
         most = "Most of them" if recorded * 2 >= group.count else f"Of {recorded:,} that were recorded, most"
         yield f"{most} were made by {operation_name(made.operation)}{line}."
-
-
-def _alike(group: Alike, scene: Scene) -> list[Part]:
-    return [part for part in scene.stock.parts if part.shape == tuple(group.shape or ()) and part.operation]
 
 
 def variables_kept(scene: Scene) -> Cause | None:
@@ -376,8 +371,7 @@ RULES: tuple[Rule, ...] = (
 def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bool) -> str:
     """Return the sentence on what the holder with that *path* keeps: how many tensors, of which shape, in what.
 
-    It ends with *how* that is avoided if there is room for it. Functions hold what they
-    capture under a name that nobody knows.
+    It ends with *how* that is avoided if there is room for it. What functions capture has a name that nobody knows.
     """
     captured = _CAPTURED.fullmatch(path)
     holder = holder_name(captured[1] if captured else path)
@@ -395,7 +389,8 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
     elif one.pieces:
         kinds = [" cut from larger ones, which stay whole"]
     else:
-        kinds = [f" of {tensor_text(list(one.shape), dtype)}" for dtype in (one.dtype, None)]
+        own = f" with {quoted(one.own)}" if one.own else ""
+        kinds = [f" of {tensor_text(list(one.shape), dtype)}{own}" for dtype in (one.dtype, None)] + [own] * bool(own)
     items, root = "", ""
     if not captured and 1 < one.items < one.count:
         items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"

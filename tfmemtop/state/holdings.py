@@ -98,7 +98,8 @@ class Kept(msgspec.Struct, frozen=True):
 
     There are ``count`` of them, in ``items`` items of a list or dict (0 if the holder is no such item). ``shape`` is
     ``None`` if they have several. ``model`` if variables of models are among them, ``optimizer`` if optimizers' slots.
-    ``pieces`` if they were cut from larger tensors, whose ``bytes`` these are: the memory of each stays whole.
+    ``pieces`` if they were cut from larger tensors, whose ``bytes`` these are: the memory of each stays whole. ``own``
+    is the attribute in which each holds another tensor, which is not counted: ``bytes`` are of both.
     """
 
     holder: str
@@ -111,6 +112,7 @@ class Kept(msgspec.Struct, frozen=True):
     shape: tuple[int, ...] | None = None
     dtype: str = ""
     pieces: bool = False
+    own: str = ""
 
 
 def kept_of(group: events.Alike) -> Kept:

@@ -107,7 +107,8 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         for holder, variables in list(found):
             of_these = _OWN.sub("", holder), False
             if holder != of_these[0] and of_these in found and not variables:
-                found[of_these] = both(found[of_these], found.pop((holder, False)))
+                whole = both(found[of_these], found.pop((holder, False)))
+                found[of_these] = replace(whole, count=found[of_these].count, own=holder.rpartition(".")[2])
         grouped = tuple(_INDEX.sub("[*]", one.holder) for one in found.values() if not one.variables)
         for tensor in self.singles:
             if not _INDEX.sub("[*]", tensor.name).startswith(grouped):
