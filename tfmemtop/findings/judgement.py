@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tfmemtop.events.runs import Way
-from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.names import spot
@@ -93,8 +93,9 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     for finding in found:
         if isinstance(finding, NoRoom) and finding.cause.key is not Key.SCRATCH:
             cause = _between_two(finding, found)
-            text = f"TensorFlow waited for room again and again. {cause.text}"
-            return replace(cause, text=fitting(text, cause.text if cause.holder else text)), finding
+            waited = AllocationFailed(cause, finding.anatomy, finding.several)
+            text = waited.told("TensorFlow waited for room again and again").text
+            return replace(cause, text=text), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
