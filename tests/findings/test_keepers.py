@@ -306,7 +306,7 @@ def test_variables_that_python_has_dropped() -> None:
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)])) is None, "nothing in the pool is as old"
     cause = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older)
     assert cause is not None and (cause.key, cause.count, cause.bytes) == (Key.RUNTIME_KEEPS, 40, 300 * MIB)
-    assert actions(cause) == [Action.SEPARATE_PROCESS]
+    assert actions(cause) == [Action.PROCESS_EACH]
     of_optimizers = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB, 280 * MIB)]), older)
     result = part("one_step_on_data", 400 * MIB, 90, Kind.XLA, shape=None)
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), result) is None, "what a call needs while it runs"

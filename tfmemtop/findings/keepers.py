@@ -331,7 +331,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     made, most = "", scene.stock.left_over
     count, whole_size, slots = scene.stock.gone
     of = "of deleted models" if most and most.layer else "that Python has deleted"
-    remedies: tuple[Remedy, ...] = (Action.SEPARATE_PROCESS,)
+    remedies: tuple[Remedy, ...] = (Action.SEPARATE_PROCESS if most and most.line else Action.PROCESS_EACH,)
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
     keeps = f"TensorFlow keeps {counted(count, 'variable')} {of}"
