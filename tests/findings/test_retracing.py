@@ -121,6 +121,7 @@ def test_most_of_a_peak_without_a_name_is_offered_a_report() -> None:
         [window(390 * MIB)],  # less than half
         [window(name="model/dense/MatMul")],
         [window(before=True)],  # allocated before: it may be anything
+        [window(), events.Functions(t=9.0, pid=100, functions=[events.Traced("step", 9, 1, "t.py", 12)])],  # no XLA
         [window(), cluster(temporary=BUFFER)],  # the buffer is known
         [window(), cluster(module=-1, name="", missing=events.XlaMissing.USERS_FOLDER)],  # it cannot be known
     ],

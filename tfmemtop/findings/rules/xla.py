@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from tfmemtop.events import Holders, XlaMissing
-from tfmemtop.events.machine import DeviceKind
+from tfmemtop.events.machine import DeviceKind, is_cpu
 from tfmemtop.findings.finding import DeviceFinding, Finding, Said, Severity
 from tfmemtop.findings.names import place_name
 from tfmemtop.findings.remedy import Action
@@ -80,18 +80,24 @@ def nameless(state: State) -> Iterator[Nameless]:
 def _largest_nameless(window: Holders, hooked: Hooked) -> int:
     """Return the bytes of the largest nameless allocation of *window* that is not in a report; 0 if there is none."""
     reported = {cluster.temporary for cluster in hooked.clusters.values()}
-    return max((size for size in _nameless_sizes(window) if size not in reported), default=0)
+    # As long as no function is known, one is taken to be compiled on a GPU, where Keras does so by itself.
+    courses = hooked.steps.courses.values()
+    compiled = any(course.function.compiled for course in courses) if courses else not is_cpu(window.device)
+    return max((size for size in _nameless_sizes(window, compiled) if size not in reported), default=0)
 
 
 @lru_cache(REMEMBERED)
-def _nameless_sizes(window: Holders) -> list[int]:
-    """Return the bytes of each allocation in *window* that has no name, or the name of a whole function."""
+def _nameless_sizes(window: Holders, compiled: bool) -> list[int]:
+    """Return the bytes of each allocation in *window* that has the name of a whole function.
+
+    Where functions were *compiled*, also of each without a name: else that is no buffer of XLA's, but such as an array.
+    """
     course = unpacked(window)
     return [
         kind.requested
         for kind in course.kinds
         if kind.window == window.window  # the names of older allocations were never recorded
-        and (not course.name(kind) or named(course.name(kind)).phase is Phase.FUNCTION)
+        and (named(course.name(kind)).phase is Phase.FUNCTION if course.name(kind) else compiled)
     ]
 
 
