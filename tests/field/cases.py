@@ -36,30 +36,18 @@ NUMPY_OR_FLOAT = r"numpy|float|host"
 
 CASES = (
     # Without the models in the list, TensorFlow keeps their memory: another process helps, or to run eagerly.
-    Case(
-        "trials_keep_models", "trials_keep_models.py models", "--cpu-pool 512M", "variables_kept",
-        "trials_in_processes.py", holder=r"search\.done\[\*\]\[1\]", remedy="process",
-    ),
-    Case(
-        "trials_keep_models_eagerly", "trials_keep_models.py models eager", "--cpu-pool 512M", "variables_kept",
-        "trials_keep_models.py losses eager", holder=r"search\.done\[\*\]\[1\]", remedy="model|process",
-    ),
-    Case(
-        "models_in_loop", "models_in_loop.py 5", "--cpu-pool 1G", "runtime_keeps", "models_in_loop.py 5 eager",
-        remedy="process|run_eagerly", never="Nothing needs to be changed", fails=False,
-    ),
-    Case(
-        "models_in_loop_fails", "models_in_loop.py 30", "--cpu-pool 700M", "runtime_keeps",
-        "models_in_loop.py 15 eager", remedy="process|run_eagerly",
-    ),
-    Case(
-        "loaded_again", "loaded_again.py 60", "--cpu-pool 512M", "variables_kept", "loaded_again.py 1",
-        holder=r"served\[\*\]", remedy="served|version|model",
-    ),
-    Case(
-        "cached_variables", "cached_variables.py", "--cpu-pool 400M", "variables_kept",
-        "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound", in_ci=True,
-    ),
+    Case("trials_keep_models", "trials_keep_models.py models", "--cpu-pool 512M", "variables_kept",
+         "trials_in_processes.py", holder=r"search\.done\[\*\]\[1\]", remedy="process"),
+    Case("trials_keep_models_eagerly", "trials_keep_models.py models eager", "--cpu-pool 512M", "variables_kept",
+         "trials_keep_models.py losses eager", holder=r"search\.done\[\*\]\[1\]", remedy="model|process"),
+    Case("models_in_loop", "models_in_loop.py 5", "--cpu-pool 1G", "runtime_keeps", "models_in_loop.py 5 eager",
+         remedy="process|run_eagerly", never="Nothing needs to be changed", fails=False),
+    Case("models_in_loop_fails", "models_in_loop.py 30", "--cpu-pool 700M", "runtime_keeps",
+         "models_in_loop.py 15 eager", remedy="process|run_eagerly"),
+    Case("loaded_again", "loaded_again.py 60", "--cpu-pool 512M", "variables_kept", "loaded_again.py 1",
+         holder=r"served\[\*\]", remedy="served|version|model"),
+    Case("cached_variables", "cached_variables.py", "--cpu-pool 400M", "variables_kept",
+         "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound", in_ci=True),
     Case(
         "tape_over_loop", "tape_over_loop.py 1000", "--cpu-pool 512M", "tape_open", "tape_over_loop.py 50",
         remedy="tape", in_ci=True,
@@ -396,6 +384,10 @@ CASES = (
     Case(
         "overlap_metric", "overlap_metric.py masks", "--cpu-pool 240M", "tensors_kept", "overlap_metric.py sums",
         holder="masks", remedy=NUMPY_OR_FLOAT, never="tape for each|smaller batches",
+    ),
+    Case(
+        "hardest_images", "hardest_images.py slices", "--cpu-pool 200M", "tensors_kept", "hardest_images.py copies",
+        holder="hardest", remedy=NUMPY_OR_FLOAT, never="made ahead|smaller batches",
     ),
     Case(
         "three_frameworks", "three_frameworks.py", "--growth on", "other_framework", holder="JAX|PyTorch|CuPy",
