@@ -7,10 +7,12 @@ fragmentation.
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.compiled import with_buffer
+from tfmemtop.findings.contents import Sized, listed, named_part
 from tfmemtop.findings.keepers import keeper
-from tfmemtop.findings.names import capital, holder_name, operation_name, quoted, tensor_text
+from tfmemtop.findings.names import capital, holder_name, tensor_text
 from tfmemtop.findings.outliers import in_first_step, of_call, outlier
-from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.remedy import Action, raise_limit, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
@@ -19,7 +21,6 @@ from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.history import Trend
-from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory, inventory
 from tfmemtop.state.lookup import hooked_of, once_per_revision
 from tfmemtop.state.model import Hooked
@@ -101,6 +102,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
+    full = with_buffer(full, stock, hooked, a)
     if _fills_queue(stock):
         queue = "Most of what is in use are elements of a tf.queue, or like them."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
@@ -142,18 +144,19 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
             mostly=tuple(f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,)),
-            remedies=_without_batches(cause.remedies, made),
+            remedies=without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
     if limited and rounds and ((tape and FIT not in code) or ".gradient(" in code):  # in fit, it is Keras's
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.RECORD_LESS))
-    kept = any(part.operation and "/" not in part.operation and part.bytes >= _MOSTLY * stock.in_use for part in rounds)
+        cause = replace(cause, remedies=without_batches(cause.remedies, Action.RECORD_LESS))
+    eager = (part for part in rounds if part.operation and "/" not in part.operation and part.kind is not Kind.XLA)
+    kept = any(part.bytes >= _MOSTLY * stock.in_use for part in eager)
     if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.KEEP_ARRAYS))
+        cause = replace(cause, remedies=without_batches(cause.remedies, Action.KEEP_ARRAYS))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
-        cause = replace(cause, remedies=_without_batches(cause.remedies, Action.IN_PARTS))
+        cause = replace(cause, remedies=without_batches(cause.remedies, Action.IN_PARTS))
     if limited and a.dtype == "double":
         cause = replace(cause, remedies=(Action.USE_FLOAT32, *cause.remedies[-2:]))
     known = [(kind, size) for kind, size in stock.by_kind if kind not in _NAMELESS and size >= _SHARE * stock.in_use]
@@ -163,7 +166,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         mostly = _with_use(cause, stock, a, [((of_one, "", ""), loose.bytes)])
         return replace(cause, mostly=mostly, evidence=(f"Python holds {of_one}.", *cause.evidence))
     if not known:
-        return replace(cause, remedies=_without_batches(cause.remedies, Action.NEED_LESS))
+        return replace(cause, remedies=without_batches(cause.remedies, Action.NEED_LESS))
     words = {
         Kind.XLA: "XLA's buffers",
         Kind.TENSORS: _tensors_word(stock, code),
@@ -171,12 +174,12 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     }
     kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
-    parts = [(_named_part(part), part.bytes) for part in large[:_NAMED]]
+    parts = [(named_part(part), part.bytes) for part in large[:_NAMED]]
     own = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]
     much = sum(one.bytes for one in own) >= _MOSTLY * stock.in_use
     held = [((holder_name(one.name), "", ""), one.bytes) for one in own if much]
-    largest = f"{'Python holds' if held else 'The largest results:'} {_listed(held or parts)}." if held or parts else ""
-    evidence = (f"In use: {_listed(kinds)}.", largest, tape)
+    largest = f"{'Python holds' if held else 'The largest results:'} {listed(held or parts)}." if held or parts else ""
+    evidence = (f"In use: {listed(kinds)}.", largest, tape)
     if not limited:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
@@ -188,7 +191,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
-        return replace(cause, remedies=_without_batches(cause.remedies))
+        return replace(cause, remedies=without_batches(cause.remedies))
     return cause
 
 
@@ -207,10 +210,6 @@ def _tensors_word(stock: Inventory, code: str) -> str:
     return "tensors" if stock.by_kind[0][0] is Kind.TENSORS else "other tensors"
 
 
-_Sized = list[tuple[tuple[str, str, str], int]]
-"""The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
-
-
 def _fills_queue(stock: Inventory) -> bool:
     """Return whether most of what is in use was made as it was put in a queue, or is like what a queue gave back.
 
@@ -226,11 +225,7 @@ def _fills_queue(stock: Inventory) -> bool:
     )
 
 
-def _listed(what: _Sized) -> str:
-    return ", ".join(f"{''.join(names)} {format_bytes(size)}" for names, size in what)
-
-
-def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> tuple[str, ...]:
+def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tuple[str, ...]:
     """Return texts for *cause* with the largest of what is in use, the best first.
 
     Each of *told_by* tells it: name, layer and shape; bytes. Only the last may tell less than half of it.
@@ -255,16 +250,6 @@ def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: _Sized) -> t
     return (*texts, cause.text, capital(rest))
 
 
-def _named_part(part: Part) -> tuple[str, str, str]:
-    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``."""
-    buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
-    return (
-        (buffers or (f"{part.count:,} " if part.count > 1 else "")) + operation_name(part.operation),
-        f" of {quoted(part.layer)}" if part.layer else "",
-        f" {tensor_text(list(part.shape), None)}" if part.shape else "",
-    )
-
-
 def _beside_training(stock: Inventory, asked: int) -> bool:
     """Return whether no model is there yet, and most of what is needed was made by no layer and for no gradient.
 
@@ -284,11 +269,6 @@ def _is_alone(a: Anatomy) -> bool:
     """Return whether the request was one operation's, run eagerly, and larger than all that was in use."""
     eager = a.node is None and a.operation is not None and not a.operation.startswith("__")
     return eager and (a.asked or 0) > (a.in_use or 0)
-
-
-def _without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
-    """Return the *remedies* for memory that does not depend on the batch: *instead* of a smaller one, another."""
-    return tuple(instead if one is Action.REDUCE_BATCH else one for one in remedies)
 
 
 def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:

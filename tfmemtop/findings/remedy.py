@@ -189,6 +189,11 @@ def raise_limit(tried: int | None, *, on_cpu: bool) -> Remedy:
     return Remedy(f"set a higher limit{than}", ("L",), _LIMIT)
 
 
+def without_batches(remedies: tuple[Remedy, ...], instead: Remedy = Action.SMALLER_MODEL) -> tuple[Remedy, ...]:
+    """Return the *remedies* for memory that does not depend on the batch: *instead* of a smaller one, another."""
+    return tuple(instead if one in (Action.REDUCE_BATCH, Action.NEED_LESS) else one for one in remedies)
+
+
 BEHIND_THE_IMPORT = "# right after the import, before anything else:"
 
 GROWTH = (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import asdict
 
-from tfmemtop.events import Holders, Holding
+from tfmemtop.events import Holders, Holding, XlaCluster
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Attribution, Owner, attribution
 from tfmemtop.state.attribution import Kind as Kind
@@ -145,6 +145,13 @@ def _parts(owners: Attribution, alive: Iterable[tuple[Owner, Holding, int]]) -> 
         for (owner, _), (size, requested, count) in sums.items()
     ]
     return sorted(parts, key=lambda part: (-part.bytes, part.operation))
+
+
+def contents(cluster: XlaCluster, window: Holders, hooked: Hooked) -> list[Part]:
+    """Return the values in the buffer of *cluster* at its peak, the largest first; *window* has the names of layers."""
+    buffer = Holding(None, None, "", "", cluster.temporary, cluster.temporary, 0)
+    owner = Owner(Kind.XLA, "", "", None, "", "", cluster=cluster.module)
+    return _parts(attribution(window, hooked), [(owner, buffer, 1)])
 
 
 def _holder(name: str, parts: Iterable[Part]) -> Holder:

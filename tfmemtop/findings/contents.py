@@ -1,0 +1,23 @@
+"""The text on what memory contains: the largest parts of it, by operation, layer and shape."""
+
+from tfmemtop.findings.names import operation_name, quoted, tensor_text
+from tfmemtop.state.holders import Part
+from tfmemtop.units import counted, format_bytes
+
+Sized = list[tuple[tuple[str, str, str], int]]
+"""The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
+
+
+def listed(what: Sized) -> str:
+    """Return the parts in one line, each with its bytes."""
+    return ", ".join(f"{''.join(names)} {format_bytes(size)}" for names, size in what)
+
+
+def named_part(part: Part) -> tuple[str, str, str]:
+    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``."""
+    buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
+    return (
+        (buffers or (f"{part.count:,} " if part.count > 1 else "")) + operation_name(part.operation),
+        f" of {quoted(part.layer)}" if part.layer else "",
+        f" {tensor_text(list(part.shape), None)}" if part.shape else "",
+    )
