@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from tfmemtop.events.census import Alike, Unseen
-from tfmemtop.findings.cause import Cause, Key, fitting
+from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
 from tfmemtop.findings.names import PASSED, capital, holder_name, operation_name, own_path, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.scene import MANY, MOST, Scene
@@ -331,7 +331,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     made, most = "", scene.stock.left_over
     count, whole_size, slots = scene.stock.gone
     of = "of deleted models" if most and most.layer else "that Python has deleted"
-    remedies: tuple[Remedy, ...] = (Action.SEPARATE_PROCESS if most and most.line else Action.PROCESS_EACH,)
+    remedies: tuple[Remedy, ...] = (Action.PROCESS_EACH,)
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
     keeps = f"TensorFlow keeps {counted(count, 'variable')} {of}"
@@ -343,6 +343,9 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
     rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
     texts = f"{line}{rest}", f"{line}{whole}", whole
+    short = Action.SEPARATE_PROCESS
+    if line and len(f"{keeps}{line}{whole} {short.brief}") <= LONGEST - scene.room:
+        remedies = (*remedies[:-1], short)
     return Cause(
         Key.RUNTIME_KEEPS,
         fitting(*(keeps + text for text in texts), room=scene.room, brief=remedies[0].brief),
