@@ -1,7 +1,6 @@
 """Who keeps the memory that fills a pool: the causes in which more and more of it is held. Pure.
 
-Each rule answers for one cause. It needs a holder that is there at the moment, and whose memory matters: without it
-there would have been room.
+Each rule answers for one cause. It needs a holder that is there, and without whose memory there would have been room.
 """
 
 import re
@@ -334,21 +333,16 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     remedies: tuple[Remedy, ...] = (Action.PROCESS_EACH,)
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
-    keeps = f"TensorFlow keeps {counted(count, 'variable')} {of}"
+    keeps, whole = f"TensorFlow keeps {counted(count, 'variable')} {of}", f": {scene.sized(size, '~')}."
     if most is not None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
-    line = f", made at {spot(most.line.file, most.line.line)}" if most and most.line else ""
-    whole = f": {scene.sized(size, '~')}."
-    here = sum(scene.stock.groups.get(group, 0) for group in (Group.VARIABLES, Group.OPTIMIZER))
-    rest = f"{whole[:-1]}; those alive: {format_bytes(here)}." if here else whole
-    texts = f"{line}{rest}", f"{line}{whole}", whole
-    short = Action.SEPARATE_PROCESS
-    if line and len(f"{keeps}{line}{whole} {short.brief}") <= LONGEST - scene.room:
-        remedies = (*remedies[:-1], short)
+    placed = f"{keeps}, made at {spot(most.line.file, most.line.line)}{whole}" if most and most.line else ""
+    if placed and len(f"{placed} {Action.SEPARATE_PROCESS.brief}") <= LONGEST - scene.room:
+        remedies = (*remedies[:-1], Action.SEPARATE_PROCESS)
     return Cause(
         Key.RUNTIME_KEEPS,
-        fitting(*(keeps + text for text in texts), room=scene.room, brief=remedies[0].brief),
+        fitting(*filter(None, (placed, keeps + whole)), room=scene.room, brief=remedies[0].brief),
         "TensorFlow",
         size,
         count,
