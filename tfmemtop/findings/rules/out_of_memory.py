@@ -82,7 +82,10 @@ class AllocationFailed(CauseFinding, frozen=True):
         at = next((f" at {line}" for line in lines if line not in cause.text), "")
         if cause.key in _NAMES_REQUEST and any(line in cause.text for line in lines):
             at = ""  # one place is enough
-        text = fitting(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", cause.text)
+        texts = [f"{began}{at}: {cause.text}", f"{began}: {cause.text}"]
+        # What helps matters more than where it happened: that stands in the evidence.
+        advised = [f"{text} {cause.brief}" for text in texts if cause.brief and cause.brief not in text]
+        text = fitting(*advised, *texts, cause.text)
         if cause.key in _NAMES_REQUEST:
             return replace(cause, text=text)
         return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
