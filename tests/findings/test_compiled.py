@@ -7,7 +7,10 @@ from tests.findings.test_exhausted import OURS, error, gpu, told
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause
+from tfmemtop.findings.contents import named_part
 from tfmemtop.findings.remedy import Action
+from tfmemtop.state.attribution import Kind
+from tfmemtop.state.holders import Part
 
 ASKED = "Out of memory while trying to allocate 64.00MiB. [Op:__inference_multi_step_on_iterator_140]"
 
@@ -40,3 +43,13 @@ def test_of_another_buffer_nothing_is_told() -> None:
 def test_without_a_report_the_next_run_can_have_one() -> None:
     assert Action.XLA_REPORT in cause("", buffer=None).remedies
     assert Action.XLA_REPORT not in cause("", buffer=None, message="OOM when allocating").remedies
+
+
+def test_memory_of_a_compiled_step_has_no_name_of_kerass_own() -> None:
+    name = "multi_step_on_iterator"
+    buffer = Part(Kind.XLA, "", name, None, "", "", bytes=9, requested=9, count=2)
+    assert "".join(named_part(buffer)) == "2 buffers of the compiled step"
+    assert "".join(named_part(replace(buffer, operation="f", count=1))) == "1 buffer of the compiled tf.function `f`"
+    assert "2 results" in named_part(replace(buffer, kept=True))[0]
+    weights = replace(buffer, kind=Kind.VARIABLES, layer="head", shape=(3, 4), count=1)
+    assert "".join(named_part(weights)) == "variables of `head` [3,4]"

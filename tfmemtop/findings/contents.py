@@ -1,6 +1,7 @@
 """The text on what memory contains: the largest parts of it, by operation, layer and shape."""
 
-from tfmemtop.findings.names import operation_name, quoted, tensor_text
+from tfmemtop.findings.names import KERAS, function_name, operation_name, quoted, tensor_text
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.units import counted, format_bytes
 
@@ -14,10 +15,18 @@ def listed(what: Sized) -> str:
 
 
 def named_part(part: Part) -> tuple[str, str, str]:
-    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``."""
+    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``.
+
+    Keras's own functions have names that no user knows.
+    """
+    function = function_name(part.operation)
+    if part.kind is Kind.XLA and part.shape is None and part.operation:
+        made = counted(part.count, "result" if part.kept else "buffer")
+        return f"{made} of the compiled {'step' if function == KERAS else function}", "", ""
     buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
     return (
-        (buffers or (f"{part.count:,} " if part.count > 1 else "")) + operation_name(part.operation),
+        (buffers or (f"{part.count:,} " if part.count > 1 else ""))
+        + (part.kind.value if function == KERAS else operation_name(part.operation)),
         f" of {quoted(part.layer)}" if part.layer else "",
         f" {tensor_text(list(part.shape), None)}" if part.shape else "",
     )

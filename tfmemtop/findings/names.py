@@ -278,9 +278,13 @@ def operation_name(name: str | None) -> str:
     if name is None:
         return ""
     if name.startswith("__"):
-        function = name.strip("_").partition("_")[2].rpartition("_")[0]
-        return KERAS if function in _OF_KERAS else f"tf.function {quoted(function)}"
+        return function_name(name.strip("_").partition("_")[2].rpartition("_")[0])
     return named(name).base
+
+
+def function_name(name: str) -> str:
+    """Return the name of a ``tf.function``, as of the script's; those of Keras are all :data:`KERAS`."""
+    return KERAS if name in _OF_KERAS else f"tf.function {quoted(name)}"
 
 
 def node_name(node: str) -> str:
