@@ -10,7 +10,7 @@ from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
-from tfmemtop.findings.request import Request, is_vectorized, largest_before, vectorized_name
+from tfmemtop.findings.request import Request, is_vectorized, largest_before, smaller_batch, vectorized_name
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import Kind, made_at
 from tfmemtop.state.model import Hooked
@@ -327,9 +327,8 @@ def batch_larger(request: Request) -> Cause | None:
     for part in stock.parts:
         if part.kind not in _MADE or not part.shape or part.bytes < max(_LEAST, _MUCH * stock.in_use):
             continue
-        like = part.operation, list(part.shape), request.began, stock.shapes
-        past, each = largest_before(request.hooked, stock.device, *like, node=part.operation), part.requested
-        if past is None or each < _LARGER * past.bytes * part.count or past.shape[1:] != part.shape[1:]:
+        past = smaller_batch(request.hooked, stock.device, part, request.began)
+        if past is None or part.requested < _LARGER * past.bytes * part.count:
             continue
         name = operation_name(part.operation) + (f" of {quoted(part.layer)}" if part.layer else "")
         phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""

@@ -13,6 +13,7 @@ from tfmemtop.findings.names import KERAS, named_spot, node_name, operation_name
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import made_at
+from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
@@ -167,13 +168,31 @@ def largest_before(
                 continue
             at_line = name is not None and _is_at(line, hooked, course.name(kind))
             if shape is None or (
-                known != shape
-                and (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
+                (((same or at_line) and _smaller(known, shape)) or _extends(known, shape))
                 and _is_of_another_batch(known, shape)
             ):
                 of_bytes = known == [kind.requested]  # scratch memory, which is no tensor of the script's
                 found.append((same, not wider, PastRequest(() if of_bytes else tuple(known), kind.requested)))
     return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]
+
+
+def smaller_batch(hooked: Hooked, device: str, part: Part, before: float) -> PastRequest | None:
+    """Return the largest that the operation of *part* made by *before* in a smaller batch, all else being alike.
+
+    ``None`` also if as large a batch has been freed since.
+    """
+    shape, found = part.shape or (), PastRequest((), 0)
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        for kind, _, freed in _made_by(before, window, course):
+            known = tuple(kind.shape or ())
+            if known[1:] != shape[1:] or not known or named(course.name(kind)).base != named(part.operation).base:
+                continue
+            if known[0] >= shape[0] and freed:
+                return None
+            if known[0] < shape[0] and kind.requested > found.bytes:
+                found = PastRequest(known, kind.requested)
+    return found if found.shape else None
 
 
 def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastRequest | None:
