@@ -11,6 +11,7 @@ from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import Request, is_vectorized, largest_before, smaller_batch, vectorized_name
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import Kind, made_at
 from tfmemtop.state.model import Hooked
@@ -306,6 +307,9 @@ def step_larger(request: Request) -> Cause | None:
     past = largest_before(request.hooked, stock.device, *like)
     if past is None or a.asked < _LARGER * past.bytes:
         return None
+    there = past.shape and any(one.shape == past.shape and not one.python_name for one in stock.parts)
+    if there and not a.node and list(past.shape[:1]) == (a.shape or [])[:1]:
+        return None  # run eagerly, all layers ask by one name: it may be another one's, of the same batch
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
     most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
@@ -325,8 +329,10 @@ def batch_larger(request: Request) -> Cause | None:
     """Much of what the step has made has a larger batch than before, whatever it asked for at last."""
     stock = request.stock
     for part in stock.parts:
-        if part.kind not in _MADE or not part.shape or part.bytes < max(_LEAST, _MUCH * stock.in_use):
+        if part.kind not in _MADE or part.bytes < max(_LEAST, _MUCH * stock.in_use):
             continue
+        if not part.shape or part.python_name or part.count >= MANY:
+            continue  # it may be kept
         past = smaller_batch(request.hooked, stock.device, part, request.began)
         if past is None or part.requested < _LARGER * past.bytes * part.count:
             continue
