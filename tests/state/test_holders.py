@@ -120,6 +120,24 @@ def test_tensors_of_several_shapes_have_what_lies_at_their_addresses_also_some_t
         assert {row.name: row.count for row in rows}["pending[*]"] == count, "no more than they have in all"
 
 
+def test_a_look_while_the_script_waits_for_room_is_as_of_the_beginning_of_that() -> None:
+    """It comes a second later, and finds slices, which are smaller than the allocations they lie in."""
+    window = w.Window()
+    for _ in range(2):
+        window.allocate(MIB, "RealDiv", shape=[MIB // 4], dtype="float32")
+    ended = window.done()
+    listed = b"".join((w.BASE + MIB * place + 512).to_bytes(8, "little") for place in range(2))
+    slices_of = events.Alike("slices", 2, [64], "float32", "GPU:0", 512, packed=listed)
+    look = events.Census(
+        t=ended.ended + 1.5, pid=100, kinds={}, largest=[], tensors=2, alike=[slices_of],
+        moment=events.CensusMoment.WAITING,
+    )  # fmt: skip
+    waits = events.Waiting(t=ended.ended + 0.1, pid=100, operation="RealDiv", file="t.py", line=9)
+    for before, name in (((waits,), "slices"), ((), "RealDiv")):
+        rows = standing(ended, hooked(*before, look), By.OPERATION).holders
+        assert {row.name: row.count for row in rows} == {name: 2}
+
+
 def test_without_a_census_variables_are_before_the_window() -> None:
     state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100)])
     bare = state.processes[100].hooked

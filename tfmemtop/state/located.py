@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
@@ -24,6 +25,7 @@ from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import WindowCourse
 
+_WAITING = events.CensusMoment.WAITING
 _NEAR_S = 1.0
 """Seconds. Memory may have been used again in a longer time: then only a buffer as large as the allocation is found."""
 
@@ -72,8 +74,10 @@ def sources(window: events.Holders, hooked: Hooked) -> Sources:
             newest[census.moment] = census
     own = tuple(newest.values())
     looks = [one for one in (*reversed(own), *found) if one.tensors is not None]
+    if waiting := hooked.waiting:  # meanwhile there was no room for anything new
+        looks = [replace(one, t=min(one.t, waiting.t)) if one.moment is _WAITING else one for one in looks]
     near = [one for one in looks if _apart_s(one, window) <= FRESH_S]
-    look = max(near, key=lambda one: one.found_by_path, default=next(iter(looks), None))
+    look = max(near, key=lambda one: (one.found_by_path, -_apart_s(one, window)), default=next(iter(looks), None))
     if all(one.moment is events.CensusMoment.OPENED for one in own):
         own = (*own, *found[:1])  # the window goes on, and at its opening most variables may not have been made
     return Sources(own, look)
