@@ -76,7 +76,9 @@ def test_where_only_an_operations_name_is_known_it_must_have_asked_for_each_size
         steps = w.Window(number=1)
         for size in sizes:
             steps.allocate(size * MIB, "RealDiv")
-        return request(look(), steps.done(t=20.0), operation="RealDiv", asked=64 * MIB)
+        steps.free(steps.allocate(4096, "RealDiv", shape=[4096], dtype="uint8"))  # scratch memory
+        first, last = (replace(steps.done(t=20.0), window=number) for number in (1, 2))  # one goes on from the other
+        return request(look(), first, last, operation="RealDiv", asked=64 * MIB)
 
     larger = cause([8, 8, 8, 24, 24, 24])
     assert larger is not None and larger.key is Key.STEP_LARGER and "at most 24.0 MiB" in larger.text

@@ -203,10 +203,11 @@ def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastReq
     """
     sizes = Counter[int]()
     for window in recorded(hooked.windows.get(device)):
-        course = unpacked(window)
+        course, made = unpacked(window), Counter[int]()
         for kind, count, _ in _made_by(before, window, course):
-            if course.name(kind) == name:
-                sizes[kind.requested] += count
+            if course.name(kind) == name and kind.shape != [kind.requested]:  # scratch memory has such a shape
+                made[kind.requested] += count
+        sizes |= made  # the most in one window: they overlap
     if len(sizes) < _SIZES or min(sizes.values()) < _ROUNDS:
         return None
     return PastRequest((), max(sizes))
