@@ -94,11 +94,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
         return between(cut, stock, _code(hooked, t))
-    if kept is not None and stock.look is not None and t - stock.look.t >= _LONG_AGO_S:
-        seen = f"The script's objects were last searched {spoken(t - stock.look.t)} earlier."
-        return replace(kept, evidence=(*kept.evidence, seen))
     if kept is not None:
-        return kept
+        return _of_search(kept, t - stock.look.t if stock.look else 0)
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
     full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
@@ -359,7 +356,16 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     if rose < _SHARE * near.high:
         return None
     need = Need(0, None, False, rose, each, unit, rise_until([trend.whole.windows]) is not None)
-    return keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
+    kept = keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
+    return kept and _of_search(kept, trend.end - t)
+
+
+def _of_search(kept: Cause, ago_s: float) -> Cause:
+    """Return the cause with how long ago what is *kept* was looked for, if that was not just now."""
+    if ago_s < _LONG_AGO_S:
+        return kept
+    seen = f"The script's objects were last searched {spoken(ago_s)} earlier."
+    return replace(kept, evidence=(*kept.evidence, seen))
 
 
 def _rise(hooked: Hooked, trend: Trend, until: float, warm_up: float = _WARM_UP) -> tuple[int, int | None, str]:

@@ -235,7 +235,8 @@ AGAIN_S = 20.0
 """Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
 
 _LOOK_S = 120.0
-"""Seconds between two looks at the tensors of one process whose memory rises. A look costs a tenth of a second."""
+"""Seconds between two looks at the tensors of one process whose memory rises, unless it has doubled since. A look costs
+a tenth of a second."""
 
 
 def windows_wanted(state: State) -> list[int]:
@@ -259,7 +260,15 @@ def windows_wanted(state: State) -> list[int]:
 
 
 def _long_unseen(state: State, hooked: Hooked) -> bool:
-    return hooked.look is None or state.now - hooked.look.t > _LOOK_S
+    look = hooked.look
+    return look is None or state.now - look.t > _LOOK_S or any(_doubled(one, look.t) for one in hooked.trends.values())
+
+
+def _doubled(trend: Trend, since: float) -> bool:
+    """Return whether twice as much is in use as was at most until *since*."""
+    windows = trend.whole.windows
+    before = [window.high for window in windows if window.start <= since]
+    return bool(before) and windows[-1].low >= 2 * max(before)
 
 
 def _unexplained(state: State, device: RunDevice, rise: Leak) -> bool:
