@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from tests import streams as s
-from tests import windows as w
 from tests.findings.situations import begin
 from tests.streams import GIB, MIB
 from tfmemtop import events
@@ -331,66 +330,6 @@ def test_what_was_made_as_the_value_of_a_variable_that_is_there_was_one_of_those
         return cause.bytes if cause else None
 
     assert (size("AddV2"), size("Relu")) == (300 * MIB, None)
-
-
-def test_constants_of_a_function_that_is_made_again_and_again() -> None:
-    constants = part("step/Const_3", 400 * MIB, 4, Kind.UNKNOWN)
-    cause = kept(look(), constants, made=3)
-    assert cause is not None and (cause.key, cause.holder, cause.count) == (Key.CONSTANTS_CAPTURED, "step", 4)
-    assert "train.py:12" in cause.text and actions(cause) == [Action.DEFINE_ONCE]
-    traced = kept(look(), constants, made=2)
-    assert traced is not None and actions(traced) == [Action.PASS_ARRAYS], "it was traced nine times"
-    assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None
-    assert kept(look(), constants, made=3, file="/a/keras/src/trainer.py") is None, "Keras makes one for each model"
-    without_shape = replace(part("step/mul/y", 400 * MIB, 4, Kind.UNKNOWN, None), region="")
-    assert kept(look(), without_shape, made=3, device="CPU:0") is not None
-    assert kept(look(), without_shape, made=3) is None, "on a GPU many results have no recorded shape"
-
-
-def test_what_outlives_its_call_is_a_constant_where_each_call_traces() -> None:
-    line = events.OperationLine(
-        "MatVec/a", "/a/train.py", 14, "w @ table", ("<module> /a/train.py:18", "step /a/train.py:14")
-    )
-    table = replace(part("MatVec/a", 400 * MIB, 9), line=line)
-
-    def cause(calls: int, *parts: Part) -> Cause | None:
-        traced = events.Traced("step", calls, 9, "/a/train.py", 12, anew=1)
-        process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
-        return keeper(Scene(stock(look(), *parts), FULL, process))
-
-    found = cause(9, table)
-    assert found is not None and found.key is Key.CONSTANTS_CAPTURED and actions(found) == [Action.PASS_ARRAYS]
-    assert cause(99, table) is None, "of most calls it may be the result"
-    assert cause(9, replace(table, operation="while/MatVec/a")) is None, "a loop may collect it"
-    assert cause(9, replace(table, line=None)) is None
-
-
-def test_copies_on_the_gpu_of_tensors_on_the_host() -> None:
-    def cause(count: int, each: int = MIB, device: str = "CPU:0") -> Cause | None:
-        batches = events.Alike("batches", 900, [256, 1024], "float32", device, 900 * MIB, items=900)
-        return kept(look(batches), part("Conv2D", count * each, count, shape=(0,)))
-
-    found = cause(800)
-    assert found is not None and (found.key, found.holder, found.count) == (Key.TENSORS_KEPT, "batches", 800)
-    assert cause(901) is None, "more copies than tensors"
-    assert cause(800, each=MIB + 4) is None, "of another size"
-
-
-def test_a_graph_of_tensorflow_1_that_grows() -> None:
-    def cause(number: int = MANY, function: str = "SessionRun", rose: int = 900 * MIB, line: int = 0) -> Cause | None:
-        lines = [
-            events.OperationLine(f"Assign_{n}", "/a/train.py", 9 + line * n, "run(w.assign(x))") for n in range(MANY)
-        ]
-        added = [replace(part(f"Assign_{n}/value", 50 * MIB), line=one) for n, one in enumerate(lines[:number])]
-        process = hooked(replace(w.step().done(t=20.0), function=function))
-        return keeper(Scene(stock(None, *added), replace(FULL, rose=rose), process))
-
-    grows = cause()
-    assert grows is not None and (grows.key, grows.count, grows.bytes) == (Key.CONSTANTS_CAPTURED, MANY, 400 * MIB)
-    assert "train.py:9" in grows.text and actions(grows) == [Action.BUILD_ONCE]
-    assert cause(MANY - 1) is None and cause(line=1) is None and cause(function="step") is None
-    assert cause(rose=110 * MIB) is not None, "it waited for room for long"
-    assert cause(rose=99 * MIB) is None, "all in one step, as of the layers of a model"
 
 
 def test_what_was_recorded_of_tensors_without_a_path_shows_who_made_them() -> None:

@@ -1,0 +1,133 @@
+"""What is told of a full pool where nobody keeps what fills it, and no request was larger than those before."""
+
+from msgspec.structs import replace
+
+from tests import windows as w
+from tests.findings.situations import begin, effective, reading
+from tests.findings.test_exhausted import error, told
+from tests.findings.test_keepers import IN_USE, actions, group, look
+from tests.streams import GIB, MIB
+from tfmemtop import events
+from tfmemtop.findings.cause import Key
+from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.room import no_room
+
+
+def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:
+    anatomy = told([*begin(), effective(True), reading(29.9, GIB, pool=GIB, limit=GIB)], error()).anatomy
+    assert no_room(anatomy).key is Key.LIMIT_TOO_SMALL
+    unknown = no_room(replace(anatomy, limit=None, card_total=None, card_free=None))
+    assert unknown.key is Key.UNKNOWN and "limit" in unknown.text
+    on_cpu = no_room(replace(anatomy, device="CPU:0", asked=None))
+    assert actions(on_cpu) == [raise_limit(GIB, on_cpu=True)]
+
+
+def test_what_is_too_large_before_there_is_a_model_is_not_the_batch() -> None:
+    def advice(census: events.Census, operation: str = "__inference_f_7") -> list[Remedy]:
+        empty = [*begin(), effective(True, GIB), reading(29.9, MIB, pool=2 * MIB, limit=GIB)]
+        return actions(told(empty, census, error(requested=2 * GIB, operation=operation)).cause)
+
+    assert advice(look()) == [Action.IN_PARTS]
+    kernel = events.Variable("dense/kernel", "variables", [256, 1024], "float32", "GPU:0", MIB)
+    assert advice(look(variables=[kernel])) == [Action.NEED_LESS]
+    assert advice(look(variables=[kernel]), "MatMul") == [Action.IN_PARTS], "run eagerly, it is not a step's"
+
+
+def test_labels_in_one_hot_form_may_be_integers() -> None:
+    def advice(operation: str, node: str = "dense/Relu") -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        labels = w.Window(number=1)
+        labels.allocate(GIB - 2 * MIB, operation, shape=[1 << 13, 1 << 15], dtype="float32")
+        asked = error(operation="__inference_f_7")
+        asked = replace(asked, message=f"{asked.message} [[{{{{node {node}}}}}]]")
+        return actions(told(full, labels.done(t=20.0), asked).cause)
+
+    assert advice("one_hot")[0] is Action.KEEP_INTEGERS and Action.REDUCE_BATCH in advice("model/one_hot_1")
+    assert Action.KEEP_INTEGERS not in advice("dense/Relu")
+    assert advice("dense/Relu", node="f/crossed/one_hot")[0] is Action.KEEP_INTEGERS, "it was being made"
+
+
+def test_numbers_of_double_precision_may_be_single() -> None:
+    def advice(dtype: str) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        return actions(told(full, replace(error(operation="__inference_f_7"), dtype=dtype)).cause)
+
+    assert advice("double")[:2] == [Action.USE_FLOAT32, Action.NEED_LESS] and Action.USE_FLOAT32 not in advice("float")
+
+
+def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
+    def advice(code: str, census: events.Census, by: str = "AddV2") -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB), window.done(t=19.0)]
+        line = events.Waiting(t=20.0, pid=100, operation=by, file="/a/train.py", line=9, code=code)
+        return actions(told(full, line, census, error(operation=by)).cause)
+
+    window = w.Window(number=1)
+
+    assert Action.SMALLER_VARIABLE in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
+    assert Action.NEED_LESS in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
+    assert Action.SMALLER_VARIABLE not in advice("x = init([users, dim])", look(tapes=0))
+    random = "StatelessRandomUniformV2"
+    assert Action.SMALLER_VARIABLE in advice("keras.Sequential([", look(tapes=0), random), "no value is there yet"
+    assert Action.SMALLER_VARIABLE not in advice("x = keras.random.uniform(shape)", look(tapes=0), random)
+    window.allocate(64 * MIB, random, shape=[16, 1048576], dtype="float32")
+    assert Action.SMALLER_VARIABLE in advice("y = model(x)", look(tapes=1)), "its first call makes its variables"
+    window.allocate(64 * MIB, "Relu", shape=[16, 1048576], dtype="float32")
+    assert Action.REDUCE_BATCH in advice("y = model(x)", look(tapes=1)), "random numbers of a Dropout"
+    assert Action.SMALLER_VARIABLE not in advice("y = model(x)", look(tapes=0), random)
+    for _ in range(8):
+        window.allocate(100 * MIB, "Tanh", shape=[25, 1048576], dtype="float32")
+    assert Action.RECORD_LESS in advice("y = model(x)", look(tapes=1)), "rounds of a loop, on one tape"
+    assert Action.REDUCE_BATCH in advice("model.fit(x)", look(tapes=1)), "the tape is Keras's"
+
+
+def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:
+    """Slots that begin with zeros share these until the first step has ended: less is in use than they will need."""
+
+    def advice(size: int) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        window = w.Window(number=1)
+        window.allocate(400 * MIB, "AddV2", shape=[400, 262144], dtype="float32")
+        table = events.Variable("table", "variables", [size, 262144], "float32", "GPU:0", size * MIB)
+        return actions(told(full, window.done(t=20.0), look(variables=[table]), error()).cause)
+
+    assert Action.SMALLER_MODEL in advice(600) and Action.REDUCE_BATCH not in advice(600)
+    assert Action.REDUCE_BATCH in advice(300)
+
+
+def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+
+    def advice(given: str, shape: list[int], put: str = "Slice") -> list[Remedy]:
+        window = w.Window(number=1)
+        for _ in range(60):
+            window.allocate(10 * MIB, put, shape=[10, 262144], dtype="float32")
+        window.allocate(20 * MIB, given, shape=shape, dtype="float32")
+        return actions(told(full, window.done(t=20.0), look(), error()).cause)
+
+    assert advice("QueueDequeueManyV2", [2, 10, 262144]) == [Action.SMALLER_QUEUE]
+    assert advice("QueueDequeueV2", [10, 262144]) == [Action.SMALLER_QUEUE]
+    assert advice("", [1], "QueueEnqueueManyV2") == [Action.SMALLER_QUEUE], "it has taken them apart"
+    others = advice("QueueDequeueManyV2", [20, 262144]), advice("Slice", [2, 10, 262144])
+    assert not any(Action.SMALLER_QUEUE in each for each in others), "the queue gives other elements, or there is none"
+    assert Action.KEEP_ARRAYS not in advice("", [20, 262144], ""), "what has no name was perhaps not run eagerly"
+    assert Action.KEEP_ARRAYS in others[1], "so many results are there only if something keeps them"
+
+
+def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    window = w.Window(number=1)
+    for _ in range(2):
+        window.allocate(300 * MIB, "AddV2", shape=[300, 262144], dtype="float32")
+    own = [events.Variable(n, "tensors", [300, 262144], "float32", "GPU:0", 300 * MIB) for n in ("x_train", "flipped")]
+    cause = told(full, window.done(t=20.0), look(variables=own), error()).cause
+    assert cause.key is Key.LIMIT_TOO_SMALL and "in use: `x_train` 300.0, `flipped` 300.0" in cause.mostly[0]
+    other = [replace(one, name=f"error_handler.<locals>.args[{at}]") for at, one in enumerate(own)]
+    assert "args" not in " ".join(told(full, window.done(t=20.0), look(variables=other), error()).cause.mostly)
+
+
+def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:
+    """The look belongs to the failure only if it was made near it."""
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    assert told(full, look(group("losses", 900, 300 * MIB)), error()).cause.holder == "losses"
+    old = replace(look(group("losses", 900, 300 * MIB)), t=9.0)
+    assert not told(full, old, error(t=45.0)).cause.holder
