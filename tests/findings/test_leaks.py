@@ -374,6 +374,22 @@ def test_a_leak_that_no_windows_explain_asks_for_some() -> None:
     assert asked(*start, w.step(2).done(t=240.0)) == [], "one was only just recorded"
 
 
+def test_what_rises_in_a_few_large_steps_is_looked_into_and_again_once_it_has_doubled() -> None:
+    def looks(at: float | None, models: int) -> list[int]:
+        """After a minute, a model is made every 10 s. The script's objects were looked at *at* then."""
+        rise = [reading(3.0 + i, 64 * MIB * max(1, i // 10 - 5), pool=4 * GIB) for i in range(60 + 10 * models)]
+        names = [f"sequential_{number}/dense_{number}/kernel" for number in range(models)]
+        variables = [events.Variable(name, "variables", [4096, 4096], "float32", "GPU:0", 64 * MIB) for name in names]
+        told = events.Census(t=rise[-1].t, pid=100, kinds={}, largest=variables)
+        looked = [] if at is None else [replace(look(variables=variables), t=at)]
+        stream = sorted([*rise, told, *looked], key=lambda event: event.t)
+        return WindowWishes().due([*begin(), effective(True), *stream])
+
+    assert looks(at=None, models=8) == [100]
+    assert looks(at=110.0, models=8) == []
+    assert looks(at=110.0, models=14) == [100]
+
+
 # Which series of readings count as a steady rise.
 
 

@@ -113,6 +113,23 @@ def test_a_tensor_that_grows_in_a_loop_of_a_graph() -> None:
     assert cause("while/body/concat_3") is None, "two layers of a network may join tensors of like sizes"
 
 
+def test_a_loop_that_still_runs_is_no_loop_before() -> None:
+    """A window may end while the operations of the next call already run, as they do on a GPU."""
+
+    def told(freed: int) -> str:
+        window = w.Window()
+        rounds = [window.allocate(MIB, "scan/while/body/mul", shape=[MIB // 4], dtype="float32") for _ in range(100)]
+        window.free(*rounds[:freed])
+        earlier = replace(window.done(t=20.0), function="simulate")
+        now = part("scan/while/body/mul", 600 * MIB, 150, shape=(MIB,))
+        cause = request(look(), earlier, replace(w.step(2).done(t=29.0), function="fit_step"), parts=(now,))
+        assert cause is not None and "150 rounds of a loop" in cause.text
+        return cause.text
+
+    assert "before, at most 100" in told(100)
+    assert "before" not in told(0)
+
+
 def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
     def cause(operation: str = "Sub", in_use: int = MIB, rows: int = 4096) -> Cause | None:
         held = events.Variable("y", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)

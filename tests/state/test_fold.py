@@ -211,3 +211,23 @@ def test_of_very_many_phases_each_name_keeps_its_highest() -> None:
         apply(state, phase(number, "fit", GIB if number == 7 else number))
     assert state.run is not None and len(state.run.phases) == events.PHASES_KEPT
     assert state.run.phase_peaks == {"evaluate": MIB, "fit": GIB}
+
+
+def test_a_last_look_that_was_cut_short_does_not_replace_what_was_found_before() -> None:
+    def looks(hidden: events.Unseen | None) -> str:
+        found = events.Alike("trials[*].model", 40, None, "float32", "CPU:0", 64 << 20, "variables", 9)
+        before = events.Census(t=5.0, pid=100, kinds={}, largest=[], tensors=0, alike=[found])
+        last = msgspec.structs.replace(
+            before,
+            t=9.0,
+            alike=[msgspec.structs.replace(found, holder="")],
+            hidden=hidden,
+            moment=events.CensusMoment.END,
+        )
+        state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), before, last])
+        hooked = state.processes[100].hooked
+        assert hooked is not None and hooked.look is not None
+        return hooked.look.alike[0].holder
+
+    assert looks(events.Unseen.LATE) == "trials[*].model"
+    assert looks(None) == "", "it may have been let go of"
