@@ -96,7 +96,7 @@ class Action:
     )
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    PROCESS_EACH = Remedy("use a process for each, as clear_session frees none: the end of a process frees all of it")
+    PROCESS_EACH = Remedy("use a process per model; clear_session frees none: the end of a process frees all it had")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
