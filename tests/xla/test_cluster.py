@@ -53,14 +53,13 @@ def test_the_values_at_the_peak_fill_the_buffer_side_by_side(name: str, temporar
 
 @pytest.mark.parametrize("name", [KERAS, LOOP])
 def test_all_that_is_needed_is_what_xla_itself_counts(name: str) -> None:
-    read = read_assignment(assignment(name))
-    assert read.at_peak is not None
+    read, lines = read_assignment(assignment(name)), assignment(name)
     sizes = {value.key: value.size for one in read.allocations for value in one.values}
-    line = next(line for line in assignment(name) if line.startswith("  Live ranges at"))
-    moment = int(re.findall(r"\d+", line)[0])
+    start = next(number for number, line in enumerate(lines) if line.startswith("  Live ranges at"))
+    moment = int(re.findall(r"\d+", lines[start])[0])
+    told = re.findall(r"    (\S+): (\d+) bytes \(cumulative: ", "\n".join(lines[start:]))
     ours = {key for key, (first, last) in read.ranges.items() if first <= moment <= last and key in sizes}
-    assert ours == set(read.at_peak)
-    assert sum(sizes[key] for key in ours) == sum(read.at_peak.values())
+    assert {key: sizes[key] for key in ours} == {key: int(size) for key, size in told}
 
 
 def test_rows_have_the_names_that_keras_gave() -> None:
@@ -139,7 +138,6 @@ def test_the_functions_name(module: str, name: str) -> None:
         ("(size=14745600,offset=29491200): f32[115200", "(size=14745600,offset=29491000): f32[115200", "offset"),
         ("  BufferLiveRange:", "  LiveRanges:", "BufferLiveRange"),
         ("    MatMul_1.4{}:", "    MatMul_1.5{}:", "BufferLiveRange"),
-        ("copy.26{}: 14745600 bytes", "copy.26{}: 14745601 bytes", "Live ranges"),
     ],
 )
 def test_what_does_not_add_up_is_not_read(old: str, new: str, part: str) -> None:

@@ -50,15 +50,13 @@ class Assignment(msgspec.Struct):
     """The content of a buffer assignment; ``total`` is the bytes of all its allocations, as XLA counts them.
 
     ``ranges`` has the first and the last moment at which a value is needed, by :attr:`PlacedValue.key`. ``schedule`` is
-    the number of moments. ``at_peak`` has bytes by the values' keys, at the moment at which XLA itself counts the most
-    bytes; ``None`` if the text does not have this list.
+    the number of moments.
     """
 
     allocations: list[Allocation] = msgspec.field(default_factory=list)
     total: int | None = None
     schedule: int = 0
     ranges: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    at_peak: dict[str, int] | None = None
 
 
 _ALLOCATION = re.compile(
@@ -70,11 +68,10 @@ _VALUE = re.compile(
 _TOTAL = re.compile(r"Total bytes used: (\d{1,19})\b")
 _RANGE = re.compile(r"    ([^\s{}]+\{[\d,]*\}):(\d{1,9})-(\d{1,9})\s*$")
 _HEADER = re.compile(
-    r"HloLiveRange(?: \(max (\d{1,9})\):)?|(?P<ranges>  BufferLiveRange:)|(?P<peak>  Live ranges at \d+ \(peak\):)|"
-    r"  (?:BufferLiveRange|InstructionSequence|Live ranges|Stack)|Used values:"
+    r"HloLiveRange(?: \(max (\d{1,9})\):)?|(?P<ranges>  BufferLiveRange:)|"
+    r"  (?:InstructionSequence|Live ranges|Stack)|Used values:"
 )
-"""The first line of a part of the text. The parts with a name here, and the first part, are read."""
-_AT_PEAK = re.compile(r"    ([^\s{}]+\{[\d,]*\}): (\d{1,19}) bytes \(cumulative: (\d{1,19}) bytes\)")
+"""The first line of a part of the text. The part with a name here, and the first part, are read."""
 
 _SHAPE = 300  # characters of a shape that are kept: the beginning of a long tuple is enough
 
@@ -87,22 +84,14 @@ def read_assignment(lines: Iterable[str]) -> Assignment:
     """
     found = Assignment()
     part: str | None = "allocations"
-    cumulative = 0  # bytes of the list at the peak
     for line in lines:
         if header := _HEADER.match(line):
             part = header.lastgroup
             found.schedule = int(header[1] or found.schedule)
-            if part == "peak":
-                found.at_peak, cumulative = {}, 0
         elif part == "allocations":
             _take_allocation(line, found)
         elif part == "ranges" and (live := _RANGE.match(line)):
             found.ranges[live[1]] = int(live[2]), int(live[3])
-        elif part == "peak" and found.at_peak is not None and (one := _AT_PEAK.match(line)):
-            found.at_peak[one[1]] = int(one[2])
-            cumulative += int(one[2])
-            if cumulative != int(one[3]):
-                raise Unread("Live ranges")
     _check(found)
     return found
 

@@ -158,7 +158,6 @@ def make_cluster(
     peak, peak_at = _peak(living)
     at_peak = [one for one in living if one.first <= peak_at <= one.last]
     _fits(at_peak, buffer.size)
-    _agrees(assignment)
     kept = sorted(at_peak, key=lambda one: -one.value.size)[:KEPT]
     origins = Origins(module_lines)
     return XlaCluster(
@@ -246,21 +245,6 @@ def _fits(at_peak: list[Living], size: int) -> None:
         end = one.value.offset + one.value.size
     if end > size:
         raise Unread("offset")
-
-
-def _agrees(assignment: Assignment) -> None:
-    """Check the sizes against XLA's own list of the values at the moment for which it counts the most bytes.
-
-    Nothing is checked if XLA wrote no such list.
-
-    Raises:
-        Unread: a size differs.
-    """
-    if not assignment.at_peak:
-        return
-    sizes = {value.key: value.size for each in assignment.allocations for value in each.values}
-    if any(sizes.get(key, size) != size for key, size in assignment.at_peak.items()):
-        raise Unread("Live ranges")
 
 
 def _value(one: Living, origins: Origins) -> XlaValue:
