@@ -15,6 +15,7 @@ from tests.ui.shown import RECORDINGS
 from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
+from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.findings.review import review, verdict
 from tfmemtop.reports.answers import CommonQuestion as Question
 from tfmemtop.reports.why import earlier, page, pasted, to_json
@@ -80,9 +81,11 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
     ],
 )
 def test_the_verdict(name: str, run: int | None, key: Key, said: str) -> None:
-    found = verdict(review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run))
+    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run)
+    found, (at_the_end, _) = verdict(seen), judged(seen.state, findings(seen.state), going=seen.running)
     assert found is not None and found.key is key and said in found.text
     assert parts(name, run)[0] == found.text
+    assert at_the_end.advised == found.text, "the screen and compare, which know the last moment alone, say the same"
 
 
 def test_what_was_not_larger_than_before_is_not_compared() -> None:
@@ -107,7 +110,7 @@ def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
     assert "Between the free chunks lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
 
 
-def judged(*events: Event, code: int = 0) -> Cause:
+def ended_after(*events: Event, code: int = 0) -> Cause:
     """Return the verdict on a run of *events* that ended with exit code *code*."""
     ended = RunEnd(t=6.0, run=1, exit_code=code, signal=None)
     found = verdict(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100), *events, ended]))
@@ -116,9 +119,9 @@ def judged(*events: Event, code: int = 0) -> Cause:
 
 
 def test_where_nothing_was_read_the_verdict_says_why() -> None:
-    assert judged().key is Key.NONE and "no process use TensorFlow" in judged().text
-    assert "--cpu-pool" in judged(s.hook(1.1, 100)).text
-    read = judged(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
+    assert ended_after().key is Key.NONE and "no process use TensorFlow" in ended_after().text
+    assert "--cpu-pool" in ended_after(s.hook(1.1, 100)).text
+    read = ended_after(s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0"))
     assert read.key is Key.NONE and read.bytes == 200 * s.MIB and "200.0 MiB" in read.text
 
 
@@ -127,15 +130,15 @@ def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     read = s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0")
     error = ScriptError(t=5.5, pid=100, kind="ValueError", message="no such file", file="/a/train.py", line=7)
     printed = Output(t=5.4, run=1, text="loading\nKeyError: 'x'\n")
-    with_error = judged(*read, printed, error, code=1)
+    with_error = ended_after(*read, printed, error, code=1)
     assert with_error.key is Key.NOT_MEMORY
     assert "ValueError at train.py:7: no such file." in with_error.text
-    assert "KeyError: 'x'" in judged(*read, printed, code=1).text
-    alone = judged(*read, code=1)
+    assert "KeyError: 'x'" in ended_after(*read, printed, code=1).text
+    alone = ended_after(*read, code=1)
     assert alone.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
-    assert judged(s.hook(1.1, 100), code=1).key is Key.UNKNOWN, "nothing was read of its memory"
+    assert ended_after(s.hook(1.1, 100), code=1).key is Key.UNKNOWN, "nothing was read of its memory"
     too_much = ScriptError(t=5.5, pid=100, kind="MemoryError", message="", file="/a/train.py", line=9)
-    host = judged(*read, too_much, code=1)
+    host = ended_after(*read, too_much, code=1)
     assert host.key is Key.HOST_GROWTH and "was not the cause" not in host.text and "train.py:9" in host.text
     assert "200.0 MiB" in " ".join(host.evidence)
 

@@ -19,7 +19,6 @@ from tfmemtop.findings.rules.retracing import Retraced
 from tfmemtop.findings.run_devices import hooked_of_run, used_cards
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
-from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.lookup import of_run
 
 LOOK_S = 1.0
@@ -190,8 +189,8 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
 WIDTH = 96
 """Columns of a report."""
 
-_RISES = Leak, HostGrowth
-"""What is no cause once it has ceased: memory that rose and then stayed as it was."""
+_CEASES = Leak, HostGrowth, NoRoom
+"""What is no cause once it has ceased: memory that rose and then stayed as it was, or a wait for room."""
 
 
 def verdict(seen: RunReview) -> Cause | None:
@@ -204,11 +203,8 @@ def verdict(seen: RunReview) -> Cause | None:
 
 
 def _over(seen: RunReview, held: HeldFinding) -> bool:
-    """Return whether what was found is no cause: a rise that has ceased, or a short wait for room."""
-    run, ceased = seen.state.run, seen.ceased(held.last)
-    if isinstance(held.finding, NoRoom):
-        return held.last - held.first < 2 * RETRIED_S or (ceased and run is not None and run.failed)
-    return isinstance(held.finding, _RISES) and ceased
+    """Return whether what was found is no cause any more: a rise or a wait for room that has ceased."""
+    return isinstance(held.finding, _CEASES) and seen.ceased(held.last)
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:

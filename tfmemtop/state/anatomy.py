@@ -11,12 +11,9 @@ from tfmemtop.state.attribution import made_at
 from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import Complaint, Hooked, RunState, State, Surroundings
+from tfmemtop.state.model import RETRIED_S, Complaint, Hooked, RunState, State, Surroundings
 from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
-
-RETRIED_S = 15.0
-"""TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
 _LATER_S = 3.0  # the time that the script's output and files take to arrive here
 _ROUNDING = 256  # bytes, to which BFC rounds a request up
@@ -31,6 +28,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
     ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the reading are older than the failure.
+    ``waited_s`` is for how long TensorFlow has waited for room again and again, without an error.
     ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
     memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the
     line that made it, as far as they are known. ``code`` is the text of ``line``.
@@ -61,6 +59,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     node_line: str | None = None
     code: str = ""
     other_program: str = ""
+    waited_s: float = 0.0
 
     @property
     def cached(self) -> int | None:
@@ -97,16 +96,28 @@ def anatomies(state: State) -> Iterator[Anatomy]:
 
 
 def trying(state: State) -> Iterator[Anatomy]:
-    """Yield pools in which TensorFlow has found no room in the last 15 seconds, without an error so far."""
+    """Yield pools in which TensorFlow has found no room in the last 15 seconds, without an error so far.
+
+    Once the run has ended, yield those in which it had waited for longer than it tries for one request: up to the
+    end, or, if the run did not fail, at any time before.
+    """
+    run = state.run
     for pid, process in state.processes.items():
         hooked = process.hooked
-        if not hooked or hooked.ended or not of_run(state, pid):
+        if run is None or not hooked or (hooked.ended and run.going) or not of_run(state, pid):
             continue
         failed = hooked.failure.error.t if hooked.failure else float("-inf")
         for device in {**hooked.pools, **hooked.allocators}:
             at = _no_room_at(state, hooked, device)
-            if at is not None and at > failed + _LATER_S and state.now - at < RETRIED_S:
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), at, None, device, scratch=True)
+            if at is None or at <= failed + _LATER_S:
+                continue
+            pool = hooked.pools.get(device)
+            since = at if pool is None or pool.short_since is None else pool.short_since
+            lately = (state.now if run.ended is None else run.ended) - at < RETRIED_S
+            if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
+                around = hooked.at_end or surroundings(state, hooked)
+                found = _anatomy(state, pid, hooked, around, at, None, device, scratch=True)
+                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since))
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:

@@ -28,6 +28,7 @@ from tfmemtop.state.model import (
     LINES_KEPT,
     NOTICES_KEPT,
     PROCESSES_KEPT,
+    RETRIED_S,
     WINDOWS_OF_PHASES_KEPT,
     Came,
     Context,
@@ -262,6 +263,8 @@ def _pool_growth(state: State, event: events.PoolGrowth) -> None:
 def _memory_map(state: State, event: events.MemoryMap) -> None:
     if pool := _pool(state, event):
         if event.moment is events.MapMoment.OUT_OF_MEMORY:
+            if pool.exhausted is None or event.t - pool.exhausted.t > RETRIED_S:
+                pool.short_since = event.t
             pool.exhausted = event
         elif event.region is not None:
             pool.zoom = event

@@ -18,12 +18,11 @@ from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.machine import is_cpu
-from tfmemtop.state.anatomy import RETRIED_S
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, Kept, both, kept_of, merged
 from tfmemtop.state.located import FRESH_S, lies_in
-from tfmemtop.state.model import Hooked
+from tfmemtop.state.model import RETRIED_S, Hooked
 from tfmemtop.state.windows import recorded, unpacked
 
 _OWN = re.compile(r"\[\*\](\._\w+)+$")

@@ -27,6 +27,9 @@ TRACE_PARTS_KEPT = 64
 LINES_KEPT = 4096
 """Operations whose line in the script is known."""
 CLUSTERS_KEPT = 64
+RETRIED_S = 15.0
+"""TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
+
 RUNS_KEPT = 64
 """The newest runs: one run takes 160 kB at most."""
 PROCESSES_KEPT = 20_000
@@ -45,6 +48,7 @@ class Pool(msgspec.Struct):
     map: events.MemoryMap | None = None  # the newest of the whole pool
     zoom: events.MemoryMap | None = None  # the newest of a single region
     exhausted: events.MemoryMap | None = None  # the map at the time when an allocation failed
+    short_since: float | None = None  # the time of the first such map, where one followed another within RETRIED_S
     growths: deque[events.PoolGrowth] = msgspec.field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 
 

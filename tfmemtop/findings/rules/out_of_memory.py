@@ -17,6 +17,7 @@ from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
 from tfmemtop.state.lookup import once_per_revision
+from tfmemtop.state.model import RETRIED_S
 from tfmemtop.state.program import program
 from tfmemtop.units import format_bytes
 
@@ -187,8 +188,22 @@ class NoRoom(Finding, frozen=True):
         return self.cause.remedies
 
     @property
+    def waited(self) -> bool:
+        """Whether the wait is the cause of a run: it has lasted longer than TensorFlow tries for one request."""
+        return self.anatomy.waited_s >= RETRIED_S and self.cause.key is not Key.SCRATCH
+
+    def told(self, cause: Cause) -> Cause:
+        """Return *cause* with a text that says first that TensorFlow waited."""
+        failed = AllocationFailed(cause, self.anatomy, self.several)
+        return replace(cause, text=failed.told("TensorFlow waited for room again and again").text)
+
+    @property
     def said(self) -> Said:
         a, cause = self.anatomy, self.cause
+        if self.waited:
+            return Said(
+                self.told(cause).text, cause.explanation, figures=joined(*cause.evidence, _tensor(a), _figures(a))
+            )
         waits = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
         return Said(
             f"No room{_where(self)}: {asked_for(a)}. {cause.text}",
