@@ -73,7 +73,6 @@ class Window:
             before=self.before,
             peak=self.peak + unknown,
             peak_at=self.peak_at,
-            unknown=unknown,
             packed=pack(self.content()),
         )
 

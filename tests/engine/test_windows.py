@@ -25,7 +25,7 @@ def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
     found = holders(tmp_path, window.file(pieces=3))
     event = found.event
     assert found.course() == [window.before, *allocator.figures]
-    assert event.peak == max(allocator.figures) == found.total(event.peak_at) and event.unknown == event.lost == 0
+    assert event.peak == max(allocator.figures) == found.total(event.peak_at) and event.lost == 0
     assert (event.before, event.steps, event.function) == (sum(weight.size for weight in weights), 1.0, "train_step")
     times = [row[0] for row in allocator.records]
     assert sum(found.times) == pytest.approx((times[-1] - ZERO_NS) / 1000, abs=10)
@@ -89,7 +89,7 @@ def test_lost_records_leave_an_unknown_rest_and_the_sum_stays_right(tmp_path: Pa
     found = holders(tmp_path, window.file(rows, lost=3))
     event = found.event
     assert event.peak == max(row[4] for row in rows)
-    assert found.total(event.peak_at) + event.unknown == event.peak
+    assert found.total(event.peak_at) <= event.peak
     assert event.lost >= 3
     right = {(chunk.operation, chunk.address, chunk.size) for chunk in allocator.made}
     told_of = {(found.name(span), span.address, found.holding(span).size) for span in found.spans if span.begin >= 0}
@@ -109,7 +109,7 @@ def test_what_was_freed_unseen_does_not_live_on_where_others_lie(tmp_path: Path)
         ("other", 1, -1),
         ("third", 2, -1),
     ]
-    assert other.address and found.event.lost == 1 and found.event.unknown == 0
+    assert other.address and found.event.lost == 1
 
 
 def test_names_are_kept_from_one_window_to_the_next(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_of_the_start_window_holders_tell_the_last_whole_step(tmp_path: Path) ->
     data = window.file()
     events = made(tmp_path, data, window=told(data, opened=Opened.START))
     highest, step = (event for event in events if isinstance(event, Holders))
-    assert highest.peak == max(allocator.figures) and highest.steps is None and highest.unknown == 0
+    assert highest.peak == max(allocator.figures) and highest.steps is None
     peak = Unpacked(highest)
     assert ("later", 1 << 30) in {(peak.name(span), peak.holding(span).size) for span in peak.alive(highest.peak_at)}
     found = Unpacked(step)
@@ -299,15 +299,14 @@ def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Pa
 
 @pytest.mark.long
 @pytest.mark.parametrize(("allocations", "names"), [(6000, 10**9), (30_000, 100)])
-def test_what_is_too_large_for_an_event_is_told_as_a_sum(tmp_path: Path, allocations: int, names: int) -> None:
+def test_of_what_is_too_large_for_an_event_the_largest_at_the_peak_are_told(
+    tmp_path: Path, allocations: int, names: int
+) -> None:
     found = holders(tmp_path, large(allocations, names))
     event = found.event
     assert len(event.packed) <= MOST_PACKED
     assert len(found.holdings) <= 4096
-    assert found.total(event.peak_at) == event.peak and event.unknown == 0
     named = sum(found.holding(span).size for span in found.alive(event.peak_at) if found.name(span))
-    assert named > 0.75 * event.peak
-    sums = [span for span in found.spans if not found.name(span)]
-    assert sums and all(span.address == 0 for span in sums)
+    assert 0.75 * event.peak < named == found.total(event.peak_at) <= event.peak
     assert all(total <= event.peak for total in found.course())
     assert decode_event(encode(event)) == event

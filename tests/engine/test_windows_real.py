@@ -27,7 +27,7 @@ def test_windows_of_real_scripts_add_up(loop: str) -> None:
         assert max(event.peak for event in holders) >= max(record[IN_USE] for record in file.records) / 1.02
         event = holders[-1]
         found = Unpacked(event)
-        assert event.unknown == event.lost == file.lost == 0
+        assert event.lost == file.lost == 0
         assert max(found.course()) == found.total(event.peak_at) == event.peak and found.course()[0] == event.before
         assert event.steps is not None and event.steps >= 1 and event.ended > event.began
         older = [span for span in found.alive(event.peak_at) if not found.holding(span).window]
@@ -56,7 +56,7 @@ def test_the_fullest_moment_of_a_phase_is_kept_beside_the_last_step_and_the_peak
     without, (*others, kept) = found(), found(phase)
     assert others == without and not any(event.phase for event in without)
     in_use = max(record[IN_USE] for record in file.records if file.monotonic(record[0]) <= end)
-    assert (kept.phase, kept.peak, kept.unknown) == ("evaluate", in_use, 0) and began <= kept.began <= kept.ended <= end
+    assert (kept.phase, kept.peak) == ("evaluate", in_use) and began <= kept.began <= kept.ended <= end
     moved = Unpacked(kept)
     assert moved.total(kept.peak_at) == kept.peak
     whole = msgspec.structs.replace(phase, ended=file.monotonic(file.records[-1][0]) + 1.0)

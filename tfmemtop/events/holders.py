@@ -80,9 +80,9 @@ class Holders(Event, tag="holders", frozen=True):
     ``began`` and ``ended`` are seconds of the session. ``before`` are the bytes in use as the window began, ``peak``
     the most bytes in use in the window, both as TensorFlow's allocator reports. ``peak_at`` is the number of the event
     that reached the peak, counted from 0; -1 if no event went above ``before``.
-    The window contains a whole step of ``function`` if ``steps`` is at least 1. ``unknown`` bytes of the peak belong to
-    no span, because ``lost`` events are missing or a chunk was not found. With ``phase``, the event is of the fullest
-    moment of the phase of this name, and not of the window's last step or its peak.
+    The window contains a whole step of ``function`` if ``steps`` is at least 1. Bytes of the peak may be of no span:
+    ``lost`` events are missing, a chunk was not found, or there was no room for small allocations. With ``phase``, the
+    event is of the fullest moment of the phase of this name, and not of the window's last step or its peak.
 
     ``packed`` are the :class:`~tfmemtop.events.allocations.WindowAllocations`: a step of ResNet-50 has 2 500
     allocations with as many names, 250 kB of JSON.
@@ -104,7 +104,6 @@ class Holders(Event, tag="holders", frozen=True):
     before: Size = 0
     peak: Size = 0
     peak_at: Number = -1
-    unknown: Size = 0
     lost: Size = 0
     packed: Packed = b""
     cost_us: Size | None = None  # time that the window cost the script

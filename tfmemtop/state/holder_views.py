@@ -259,7 +259,7 @@ def _lifetimes(window: Holders, hooked: Hooked) -> Lifetimes:
     buffers = []
     for place, (begin, end) in enumerate(zip(course.begins, course.ends, strict=True)):
         if not course.addresses[place]:
-            continue  # the sum of small allocations for which the event had no room
+            continue  # a sum of small allocations, in a recording of an older tfmemtop
         holding = course.kinds[course.holdings[place]]
         part = Part(**asdict(owners.of[place]), bytes=holding.size, requested=holding.requested, count=1)
         buffers.append(Lifetime(part, times[begin] if begin >= 0 else None, None if end == FOREVER else times[end]))

@@ -6,7 +6,6 @@ The size of an event is bounded, whatever its window contains.
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from operator import itemgetter
 from typing import NamedTuple
 
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, surplus
@@ -15,8 +14,6 @@ from tfmemtop.events.allocations import FOREVER, WindowAllocations, pack
 from tfmemtop.events.holders import MOST_PACKED
 
 _KINDS, _SPANS = 4096, 2**15  # in one event
-_STRETCHES = 256
-"""Allocations for which the event has no room are added up: the course has about this many stretches, each a sum."""
 
 _SHAPE = re.compile(r"\[(\d{1,18}(?:,\d{1,18})*)?\]")
 _DIMENSIONS = 256
@@ -91,8 +88,7 @@ def holders_of(
     before = course.in_use[first - 1] if first else course.before
     peak = max(before, *in_use) if in_use else before
     peak_at = in_use.index(peak) if peak > before else -1
-    lived = _cut(course, first, last)
-    unknown = peak - _known_at_peak(peak, lived, peak_at)
+    lived = _without_surplus(_cut(course, first, last), peak, peak_at)
     passed = [max(0, (at_ns - began) // 1000) for at_ns in times]
     between = [max(0, now - earlier) for earlier, now in pairwise([0, *passed])]
     ended = times[-1] if times else began
@@ -112,7 +108,6 @@ def holders_of(
         before=before,
         peak=peak,
         peak_at=peak_at,
-        unknown=unknown,
         lost=max(lost, course.lost),
         packed=_packed(lived, peak_at, between),
         cost_us=window.cost_us,
@@ -132,35 +127,31 @@ def _cut(course: PoolCourse, first: int, last: int) -> list[Life]:
     return found
 
 
-def _known_at_peak(peak: int, lived: list[Life], peak_at: int) -> int:
-    """Return the bytes of the allocations of *lived* that are in use at event *peak_at*, at most *peak* bytes.
+def _without_surplus(lived: list[Life], peak: int, peak_at: int) -> list[Life]:
+    """Return those of *lived* that can be in use, as no more than *peak* bytes were in use at event *peak_at*.
 
-    If their sum exceeds *peak*, some of them were freed without a record. These are removed from *lived*.
+    The others were freed without a record.
     """
     there = [life for life in lived if life.at(peak_at)]
-    total = sum(life.alike.size for life in there)
-    gone = {id(life): life.alike.size for life in surplus(there, total - peak)}
-    lived[:] = [life for life in lived if id(life) not in gone]
-    return total - sum(gone.values())
+    gone = {id(life) for life in surplus(there, sum(life.alike.size for life in there) - peak)}
+    return [life for life in lived if id(life) not in gone]
 
 
 def _packed(lived: list[Life], peak_at: int, times: list[int]) -> bytes:
-    """Return the packed allocations: all if there is room, else the largest and the sums of the others."""
+    """Return the packed allocations: all if there is room, else the largest at the peak. The rest has no name then."""
     most_kinds, most_spans = _KINDS, _SPANS
     while True:
-        listed, rest = _largest(lived, peak_at, most_kinds, most_spans)
-        packed = pack(_content(listed, _sums(rest, peak_at, len(times)), times))
+        packed = pack(_content(_largest(lived, peak_at, most_kinds, most_spans), times))
         if len(packed) <= MOST_PACKED:
             return packed
         most_kinds, most_spans = most_kinds // 2, most_spans // 2
 
 
-def _largest(lived: list[Life], peak_at: int, most_kinds: int, most_spans: int) -> tuple[list[Life], list[Life]]:
-    """Return the allocations that the event describes one by one, and the rest. Both are in their order."""
+def _largest(lived: list[Life], peak_at: int, most_kinds: int, most_spans: int) -> list[Life]:
+    """Return the allocations that the event describes, in their order."""
     kinds = {life.alike for life in lived}
     if len(lived) <= most_spans and len(kinds) <= most_kinds:
-        return lived, []
-    most_spans, most_kinds = most_spans - 2 * _STRETCHES, most_kinds - 2 * _STRETCHES  # the sums need room too
+        return lived
     kinds.clear()
     listed: set[int] = set()
     for life in sorted(lived, key=lambda life: (life.at(peak_at), life.alike.size), reverse=True)[:most_spans]:
@@ -168,48 +159,21 @@ def _largest(lived: list[Life], peak_at: int, most_kinds: int, most_spans: int) 
             kinds.add(life.alike)
         if life.alike in kinds:
             listed.add(id(life))
-    return [life for life in lived if id(life) in listed], [life for life in lived if id(life) not in listed]
+    return [life for life in lived if id(life) in listed]
 
 
-def _content(listed: list[Life], sums: list[tuple[int, int, int]], times: list[int]) -> WindowAllocations:
+def _content(listed: list[Life], times: list[int]) -> WindowAllocations:
     names: dict[str, int] = {}
     kinds: dict[Alike, int] = {}
-    spans = [(kinds.setdefault(life.alike, len(kinds)), life.address, life.begin, life.end) for life in listed]
-    for size, begin, end in sums:
-        spans.append((kinds.setdefault(Alike("", "", 0, 0, size, size, 0), len(kinds)), 0, begin, end))
-    spans.sort(key=itemgetter(2))
     return WindowAllocations(
+        holdings=[kinds.setdefault(life.alike, len(kinds)) for life in listed],
         kinds=[_holding(alike, names) for alike in kinds],
         names=list(names),
-        holdings=[holding for holding, _, _, _ in spans],
-        addresses=[address for _, address, _, _ in spans],
-        begins=[begin for _, _, begin, _ in spans],
-        ends=[end for _, _, _, end in spans],
+        addresses=[life.address for life in listed],
+        begins=[life.begin for life in listed],
+        ends=[life.end for life in listed],
         times=times,
     )
-
-
-def _sums(rest: list[Life], peak_at: int, events: int) -> list[tuple[int, int, int]]:
-    """Return the sum of the *rest* as size, begin and end of each stretch.
-
-    The size is exact at the peak. Elsewhere it is the smallest sum in the stretch.
-    """
-    if not rest:
-        return []
-    changes = [0] * (events + 2)
-    for life in rest:
-        changes[life.begin + 1] += life.alike.size
-        if life.end != FOREVER:
-            changes[life.end + 1] -= life.alike.size
-    known = 0
-    course = [known := known + change for change in changes[:-1]]  # at place 0: before the first event
-    length = max(1, -(-events // _STRETCHES))
-    borders = sorted({-1, *range(0, events, length), events, peak_at, min(peak_at + 1, events)})
-    found = []
-    for begin, end in pairwise(borders):
-        if size := min(course[begin + 1 : end + 1]):
-            found.append((size, begin, FOREVER if end == events else end))
-    return found
 
 
 def _holding(alike: Alike, names: dict[str, int]) -> Holding:

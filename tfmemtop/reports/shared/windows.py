@@ -17,7 +17,7 @@ from tfmemtop.state.windows import Chosen, unpacked
 from tfmemtop.units import format_bytes
 
 NO_ADDRESS = -1
-"""The address of a sum of small allocations, for which the window had no room."""
+"""The address of a sum of small allocations, as a recording of an older tfmemtop has them."""
 
 
 def page_window(one: Chosen, known: dict[PageOwner, int]) -> PageWindow:
