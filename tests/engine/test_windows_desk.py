@@ -30,7 +30,8 @@ from tfmemtop.events import (
     Holders,
     HookEnd,
     HookEnding,
-    HookError,
+    Notice,
+    NoticeKind,
     Opened,
     Trace,
     Window,
@@ -47,7 +48,7 @@ class Desk:
         self.events: list[Event] = []
         self.sent: list[tuple[int, dict[str, Any]]] = []
         self.stream = Stream()
-        self.errors: list[HookError] = []
+        self.notices: list[Notice] = []
         self.arrived = asyncio.Event()
         self.stream.listen(self.events.append)
         self.stream.listen(lambda _: self.arrived.set())
@@ -69,7 +70,7 @@ class Desk:
     def told(self) -> list[Holders | Trace]:
         """Return the events published since the last call."""
         self.windows.drain()
-        self.errors += (event for event in self.events if isinstance(event, HookError))
+        self.notices += (event for event in self.events if isinstance(event, Notice))
         found = [event for event in self.events if isinstance(event, Holders | Trace)]
         self.events.clear()
         return found
@@ -140,7 +141,7 @@ async def test_what_cannot_be_read_is_told_as_missing(desk: Desk) -> None:
         ("GPU:1", 1),
         ("GPU:0", 3),
     ]
-    assert desk.files() == [] and [error.of for error in desk.errors] == [Damage.INCOMPLETE.value]
+    assert desk.files() == [] and [notice.kind for notice in desk.notices] == [NoticeKind.NO_WINDOW]
     assert [event.damage for event in events if isinstance(event, Holders)][1:] == [
         Damage.OTHER_FORM,
         Damage.OTHER_FORM,

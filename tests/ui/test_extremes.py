@@ -1,16 +1,12 @@
 """Figures and counts at the bounds of what an event may contain: every screen and report can still be made."""
 
-from pathlib import Path
-
 import pytest
 
 from tests import streams as s
 from tests.anything import Filling
 from tests.ui.shown import Recorded, line_text
 from tests.ui.tour import SIZES, tour
-from tfmemtop.cli import main as cli
 from tfmemtop.events import FORMAT, Event
-from tfmemtop.events.recording import Writer
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import Line, Panel
@@ -61,18 +57,3 @@ async def test_a_panel_that_fails_is_one_line_and_the_rest_lives_on() -> None:
         assert lines[0].startswith("this panel cannot be drawn: ZeroDivisionError: division by zero")
         assert lines[1] == ""
         assert "train.py" in line_text(app.main.table.render_line(2))
-
-
-def test_devices_without_end_are_counted_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "run.jsonl"
-    writer = Writer(path)
-    for event in (s.session(), s.run(), s.process(0.2, 100), s.hook(0.3, 100)):
-        writer.write(event)
-    for number in range(20_000):
-        t = 1 + number / 1000
-        writer.write(s.effective(t, 100, f"GPU:{number}"))
-        writer.write(s.allocator(t, 100, 1000, name=f"GPU:{number}"))
-    writer.close()
-    assert cli.main(["why", "--long", str(path)]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "Process 100 names more than 64 devices; the others are left out" in told

@@ -93,14 +93,6 @@ class NoticeKind(DescribedEnum):
         "hook_of_other_user",
         "user {about} tried to report as a hook and was refused",
     )
-    HOOK_TOO_OFTEN = (  # about: the process
-        "hook_too_often",
-        "process {about} connects too often as a hook and was refused",
-    )
-    HOOK_TOO_MUCH = (  # about: the process; count: events left out until now
-        "hook_too_much",
-        "process {about} sends more than can be kept: {count} of its messages were left out",
-    )
     HOOKS_WAIT = (
         "hooks_wait",
         "no file descriptor is left for the hooks of more processes; they are read once others have ended",
@@ -124,7 +116,10 @@ class NoticeKind(DescribedEnum):
         "the addresses of tensors are not read, because the library for that cannot be built ({detail}); "
         "what belongs to a variable or tensor is found by its size",
     )
-    NO_WINDOW = "no_window", "no allocations of process {about} were recorded: {detail}"  # about: the process; of: why
+    NO_WINDOW = (  # about: the process; detail: why
+        "no_window",
+        "no allocations of process {about} were recorded: {detail}",
+    )
     FINDINGS_WITHOUT_WINDOWS = (  # detail: the error
         "findings_without_windows",
         "no more windows of allocations are opened for findings: {detail}",
@@ -144,14 +139,6 @@ class NoticeKind(DescribedEnum):
     DEVICES_LEFT_OUT = (  # about: the process; count: how many are kept
         "devices_left_out",
         "process {about} names more than {count} devices; the others are left out",
-    )
-    PROCESSES_LEFT_OUT = (  # count: how many are kept
-        "processes_left_out",
-        "there are more than {count} processes; the others are left out",
-    )
-    NOTICES_LEFT_OUT = (  # count: how many are kept
-        "notices_left_out",
-        "there are more than {count} notices; the newest are kept",
     )
 
     ALERT_FAILED = (  # about: its exit code; detail: the command
@@ -182,15 +169,6 @@ class NoticeKind(DescribedEnum):
     )
 
 
-class HookTrouble(Enum):
-    """What is wrong with a hook; in brackets, which fields of :class:`HookError` belong to it."""
-
-    FAILED = "failed"  # a part of the hook failed inside the script (part, of; text: the error)
-    UNREAD = "unread"  # the hook sent data that cannot be read (text: why)
-    NO_WINDOW = "no_window"  # a window of allocations was requested, and none opened (of: the reason)
-    TOO_LONG = "too_long"  # the hook sent a longer packet than is allowed (count: bytes allowed)
-
-
 class HookPart(DescribedEnum):
     """What a hook was about to do when it failed; in brackets, what ``of`` names."""
 
@@ -218,7 +196,7 @@ class HookPart(DescribedEnum):
 
 
 class HookError(Event, tag="hook_error", frozen=True):
-    """A part of tfmemtop failed inside the script, or between the script and the engine; the script went on.
+    """A part of tfmemtop failed inside the script, which went on.
 
     Without a ``part``, ``text`` contains all that is known.
     """
@@ -228,8 +206,6 @@ class HookError(Event, tag="hook_error", frozen=True):
 
     pid: Number
     text: Text
-    kind: HookTrouble = HookTrouble.FAILED
-    count: Size | None = None
     part: HookPart | None = None
     of: Name = ""
 
@@ -256,4 +232,4 @@ class Notice(Event, tag="notice", frozen=True):
     about: Number | None = None
     count: Size | None = None
     part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
-    of: Name = ""  # with the kinds ``HOOK_FAILED`` and ``NO_WINDOW``
+    of: Name = ""  # likewise

@@ -3,14 +3,13 @@
 from typing import Literal
 
 from tfmemtop import events
-from tfmemtop.events import HookTrouble, Level, NoticeKind
+from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.failure import facts_of
-from tfmemtop.state.fold_memory import HANDLERS, add_notice, folds, room_for, with_device
+from tfmemtop.state.fold_memory import HANDLERS, folds
 from tfmemtop.state.history import UseWindow
 from tfmemtop.state.lookup import device_of, hooked_of, of_run, surroundings
 from tfmemtop.state.model import (
-    DEVICES_KEPT,
     GONE_KEPT,
     NOTICES_KEPT,
     OUTPUT_CHARACTERS,
@@ -37,7 +36,9 @@ def apply(state: State, event: events.Event) -> None:
     try:
         HANDLERS[type(event)](state, event)
     except Exception as error:
-        add_notice(state, "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR, detail=facts_of(error))
+        key, kind, level = "left-out-event", NoticeKind.EVENT_LEFT_OUT, Level.ERROR
+        notice = events.Notice(t=state.now, key=key, level=level, kind=kind, detail=facts_of(error))
+        _notice(state, notice)
 
 
 @folds(events.Session)
@@ -126,8 +127,6 @@ def _device(state: State, event: events.Device) -> None:
 
 @folds(events.Process)
 def _process(state: State, event: events.Process) -> None:
-    if not room_for(state, event.pid):
-        return
     known = state.processes.get(event.pid)
     # The first event of its hook, or of a reading from outside, may have come before the process was first found.
     if known and (not known.seen.started or known.seen.started == event.started):
@@ -197,8 +196,6 @@ def _process_of(state: State, event: events.Hook | events.Outside, run: int | No
 
 @folds(events.Hook)
 def _hook(state: State, event: events.Hook) -> None:
-    if not room_for(state, event.pid):
-        return
     process = _process_of(state, event, state.run.run if state.run and state.run.going else None)
     if process.hooked and not (process.hooked.ended or (process.hooked.outside and process.hooked.hello.tensorflow)):
         process.hooked.hello = event  # the hook's next message, with the version of TensorFlow or another framework
@@ -208,8 +205,6 @@ def _hook(state: State, event: events.Hook) -> None:
 
 @folds(events.Outside)
 def _outside(state: State, event: events.Outside) -> None:
-    if not room_for(state, event.pid):
-        return
     ours = state.run is not None and state.run.going and state.run.pid == event.pid
     process = _process_of(state, event, state.run.run if state.run and ours else None)
     process.outside = event
@@ -246,25 +241,15 @@ def _hook_end(state: State, event: events.HookEnd) -> None:
             state.run.unread = state.run.unread or (lost and bool(hooked.allocators))
 
 
-_HOOK_NOTICES = {
-    HookTrouble.FAILED: NoticeKind.HOOK_FAILED,
-    HookTrouble.UNREAD: NoticeKind.HOOK_UNREAD,
-    HookTrouble.TOO_LONG: NoticeKind.HOOK_TOO_LONG,
-    HookTrouble.NO_WINDOW: NoticeKind.NO_WINDOW,
-}
-
-
 @folds(events.HookError)
 def _hook_error(state: State, event: events.HookError) -> None:
-    key, kind, level = f"hook-error-{event.pid}", _HOOK_NOTICES[event.kind], Level.WARNING
     notice = events.Notice(
         t=event.t,
-        key=key,
-        level=level,
-        kind=kind,
+        key=f"hook-error-{event.pid}",
+        level=Level.WARNING,
+        kind=NoticeKind.HOOK_FAILED,
         detail=event.text,
         about=event.pid,
-        count=event.count,
         part=event.part,
         of=event.of,
     )
@@ -285,11 +270,10 @@ def _initialised(state: State, event: events.Initialised) -> None:
 
 @folds(events.Effective)
 def _effective(state: State, event: events.Effective) -> None:
-    if hooked := with_device(state, event.pid, event.device):
+    if hooked := hooked_of(state, event.pid):
         hooked.effective[event.device] = event
         run = state.run
-        known = run is not None and (event.device in run.effective or len(run.effective) < DEVICES_KEPT)
-        if run and known and run.going and of_run(state, event.pid):
+        if run and run.going and of_run(state, event.pid):
             run.effective[event.device] = event
 
 
@@ -396,5 +380,4 @@ def _notice(state: State, event: events.Notice) -> None:
     if event.kind is not None:
         state.notices[event.key] = event
     if len(state.notices) > NOTICES_KEPT:
-        del state.notices[next(key for key in state.notices if key != "left-out-notices")]
-        add_notice(state, "left-out-notices", NoticeKind.NOTICES_LEFT_OUT, count=NOTICES_KEPT)
+        del state.notices[next(iter(state.notices))]

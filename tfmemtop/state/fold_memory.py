@@ -6,7 +6,6 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from tfmemtop import events
-from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.state.history import Trend
 from tfmemtop.state.lookup import (
@@ -24,10 +23,7 @@ from tfmemtop.state.lookup import (
 )
 from tfmemtop.state.model import (
     CLUSTERS_KEPT,
-    DEVICES_KEPT,
     LINES_KEPT,
-    NOTICES_KEPT,
-    PROCESSES_KEPT,
     RETRIED_S,
     WINDOWS_OF_PHASES_KEPT,
     Came,
@@ -54,46 +50,6 @@ def folds(kind: type[E]) -> Callable[[Callable[[State, E], None]], Callable[[Sta
         return handler
 
     return register
-
-
-def add_notice(
-    state: State,
-    key: str,
-    kind: NoticeKind,
-    level: Level = Level.WARNING,
-    *,
-    detail: str = "",
-    about: int | None = None,
-    count: int | None = None,
-) -> None:
-    """Add a notice to the state, unless the state has too many and none with this *key*."""
-    if key not in state.notices and len(state.notices) > NOTICES_KEPT:
-        return
-    notice = events.Notice(t=state.now, key=key, level=level, kind=kind, detail=detail, about=about, count=count)
-    state.notices[key] = notice
-
-
-def with_device(state: State, pid: int, device: str) -> Hooked | None:
-    """Return the hook's data of process *pid* and note *device* in it.
-
-    The number of devices of a process is bounded. Return ``None`` if *device* would exceed it, or if the hook is not in
-    the process.
-    """
-    hooked = hooked_of(state, pid)
-    if hooked is None or device in hooked.devices:
-        return hooked
-    if len(hooked.devices) < DEVICES_KEPT:
-        hooked.devices.add(device)
-        return hooked
-    add_notice(state, "left-out-devices", NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES_KEPT)
-    return None
-
-
-def room_for(state: State, pid: int) -> bool:
-    if pid in state.processes or len(state.processes) < PROCESSES_KEPT:
-        return True
-    add_notice(state, "left-out-processes", NoticeKind.PROCESSES_LEFT_OUT, count=PROCESSES_KEPT)
-    return False
 
 
 NOTHING_COMPUTED = 4096
@@ -208,7 +164,7 @@ def _device_reading(state: State, event: events.DeviceReading) -> None:
 
 @folds(events.Allocator)
 def _allocator(state: State, event: events.Allocator) -> None:
-    hooked = with_device(state, event.pid, event.device)
+    hooked = hooked_of(state, event.pid)
     if hooked is None:
         return
     hooked.allocators[event.device] = event
@@ -241,7 +197,7 @@ def _allocator(state: State, event: events.Allocator) -> None:
 
 @folds(events.Framework)
 def _framework(state: State, event: events.Framework) -> None:
-    if hooked := with_device(state, event.pid, event.device):
+    if hooked := hooked_of(state, event.pid):
         hooked.frameworks[event.device] = event
         hooked.began.setdefault(event.device, event.t)
         if device := card_of(state, event):
@@ -249,7 +205,7 @@ def _framework(state: State, event: events.Framework) -> None:
 
 
 def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
-    hooked = with_device(state, event.pid, event.device)
+    hooked = hooked_of(state, event.pid)
     return hooked.pools.setdefault(event.device, Pool()) if hooked else None
 
 
@@ -345,7 +301,7 @@ def _script_phase(state: State, event: events.ScriptPhase) -> None:
 
 @folds(events.Holders)
 def _holders(state: State, event: events.Holders) -> None:
-    if hooked := with_device(state, event.pid, event.device):
+    if hooked := hooked_of(state, event.pid):
         windows = hooked.windows.setdefault(event.device, PoolWindows())
         if event.phase:
             if event.phase in windows.of_phases or len(windows.of_phases) < WINDOWS_OF_PHASES_KEPT:
@@ -360,7 +316,7 @@ def _holders(state: State, event: events.Holders) -> None:
 
 @folds(events.Trace)
 def _trace(state: State, event: events.Trace) -> None:
-    if hooked := with_device(state, event.pid, event.device):
+    if hooked := hooked_of(state, event.pid):
         parts = hooked.windows.setdefault(event.device, PoolWindows()).trace
         if event.part == 0:
             parts.clear()
@@ -369,7 +325,7 @@ def _trace(state: State, event: events.Trace) -> None:
 
 @folds(events.Replayed)
 def _replayed(state: State, event: events.Replayed) -> None:
-    if hooked := with_device(state, event.pid, event.device):
+    if hooked := hooked_of(state, event.pid):
         hooked.windows.setdefault(event.device, PoolWindows()).replayed = event
         if state.run and of_run(state, event.pid):
             state.run.replayed[event.device] = event  # kept to be compared with failures of later runs of the command

@@ -32,11 +32,8 @@ RETRIED_S = 15.0
 
 RUNS_KEPT = 64
 """The newest runs: one run takes 160 kB at most."""
-PROCESSES_KEPT = 20_000
 GONE_KEPT = 64
 """Processes of the newest run that have ended: as many as a reader that connects late receives."""
-DEVICES_KEPT = 64
-"""Logical devices of one process: enough for sixteen GPUs, each divided in three, the CPU and the pinned pools."""
 NOTICES_KEPT = 64
 RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: those of a minute, at NVML's rate."""
@@ -193,7 +190,6 @@ class Hooked(msgspec.Struct):
 
     hello: events.Hook
     outside: bool = False  # the hook is not in it: all that is known was read from outside
-    devices: set[str] = msgspec.field(default_factory=set)  # the logical devices that it has named
     allocators: dict[str, events.Allocator] = msgspec.field(default_factory=dict)  # by logical device
     frameworks: dict[str, events.Framework] = msgspec.field(default_factory=dict)  # by device: JAX:0
     began: dict[str, float] = msgspec.field(default_factory=dict)  # when each of these was first read

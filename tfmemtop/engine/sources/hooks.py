@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import math
 import os
 import socket
 from collections.abc import Callable, Hashable
@@ -15,19 +14,13 @@ from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import peer
 from tfmemtop.tensorflow_text import parse_exhausted
-from tfmemtop.units import MIB
 
 PACKET = 64 * 1024
 DEVICES = 64
 """The most devices that one process may report. No machine has as many GPUs, even if each is divided into three."""
 
-_CONNECTIONS = 8  # of one process; a hook needs one
 _DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
 _PAUSE_S = 1.0
-_READINGS_A_SECOND, _OTHERS_A_SECOND = MIB // 2, MIB // 16
-"""Bytes that a process may send in a second of each kind of readings, and of each kind of other messages."""
-_BURST_S = 4  # it may send as many seconds' bytes at once
-_EACH = 256  # bytes that a message costs here besides its text
 
 
 class _Connection:
@@ -39,34 +32,8 @@ class _Connection:
         self.complained = False
 
 
-class _Process:
-    """What the hooks of one process have sent: the devices that they named, and what they may still send."""
-
-    def __init__(self) -> None:
-        self.devices: set[str] = set()
-        self.left_out = 0  # events
-        self._left: dict[type, tuple[float, float]] = {}  # bytes, and when they were counted
-
-    def may_send(self, message: events.Event | events.PutDown, size: int, t: float) -> bool:
-        """Return whether *message*, of *size* bytes, is within what the process may send of its kind."""
-        a_second = (
-            _OTHERS_A_SECOND if isinstance(message, events.Event) and not message.droppable else _READINGS_A_SECOND
-        )
-        left, then = self._left.get(type(message), (math.inf, t))
-        left = min(left + (t - then) * a_second, _BURST_S * a_second) - size - _EACH
-        if left < 0:
-            self.left_out += 1
-            return False
-        self._left[type(message)] = left, t
-        return True
-
-
 class Hooks(Source):
-    """All connected hooks. Each packet becomes an event. The first invalid one of a connection becomes a HookError.
-
-    A process that sends more than it may loses the rest, and a notice says so. So neither the backlog nor a reader or a
-    recording grows faster than a known pace, whatever runs amok in the script.
-    """
+    """All connected hooks. Each packet becomes an event. Of the first invalid one of a connection, a notice tells."""
 
     def __init__(
         self, stream: Stream, listener: socket.socket, take_file: Callable[[events.PutDown], None] = lambda _: None
@@ -75,7 +42,7 @@ class Hooks(Source):
         super().__init__(stream)
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
-        self._processes: dict[int, _Process] = {}
+        self._devices: dict[int, set[str]] = {}  # by process: the devices that its hooks have named
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
 
@@ -113,8 +80,7 @@ class Hooks(Source):
                 self._readable(connection, _DRAINED)
                 self._close(connection)
         self.seen.discard(pid)
-        if (process := self._processes.pop(pid, None)) is not None:
-            self._tell_left_out(pid, process.left_out)
+        self._devices.pop(pid, None)
 
     def close(self) -> None:
         """Close all connections. The hooks detect that, and the scripts go on."""
@@ -137,10 +103,6 @@ class Hooks(Source):
             pid, uid = peer(sock)
             if uid != os.getuid():
                 self._stream.notice("hook_peer", events.NoticeKind.HOOK_OF_OTHER_USER, about=uid)
-                sock.close()
-                continue
-            if sum(known.pid == pid for known in self._connections.values()) >= _CONNECTIONS:
-                self._stream.notice("hook_peer", events.NoticeKind.HOOK_TOO_OFTEN, about=pid)
                 sock.close()
                 continue
             connection = _Connection(sock, pid)
@@ -176,7 +138,7 @@ class Hooks(Source):
                 self._close(connection)
                 return
             if flags & socket.MSG_TRUNC:
-                self._complain(connection, events.HookTrouble.TOO_LONG, count=PACKET)
+                self._complain(connection, events.NoticeKind.HOOK_TOO_LONG, count=PACKET)
             else:
                 self._take(connection, packet)
 
@@ -184,9 +146,9 @@ class Hooks(Source):
         try:
             event = self._completed(events.decode_from_hook(packet, connection.pid, self._stream.now()))
         except events.Unreadable as error:
-            self._complain(connection, events.HookTrouble.UNREAD, str(error))
+            self._complain(connection, events.NoticeKind.HOOK_UNREAD, str(error))
             return
-        if not self._may_send(connection.pid, event, len(packet)):
+        if not self._has_room(connection.pid, event):
             return
         if not isinstance(event, events.Event):
             self._take_file(event)
@@ -215,36 +177,23 @@ class Hooks(Source):
             return message
         return events.decode_event(events.encode(message))
 
-    def _may_send(self, pid: int, message: events.Event | events.PutDown, size: int) -> bool:
-        """Return whether process *pid* may send *message*, of *size* bytes.
-
-        It may not if it has named too many devices, or has sent too much of this kind.
-        """
-        process = self._processes.setdefault(pid, _Process())
+    def _has_room(self, pid: int, message: events.Event | events.PutDown) -> bool:
+        """Return whether the devices in *message* are among those that process *pid* may report."""
+        known = self._devices.setdefault(pid, set())
         devices = message.pools if isinstance(message, events.Window) else [getattr(message, "device", None)]
-        new = {device for device in devices if device is not None} - process.devices
-        if len(process.devices) + len(new) > DEVICES:
+        new = {device for device in devices if device is not None} - known
+        if len(known) + len(new) > DEVICES:
             self._stream.notice("left-out-devices", events.NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
             return False
-        if not process.may_send(message, size, self._stream.now()):
-            if process.left_out & (process.left_out - 1) == 0:  # each time that there are twice as many
-                self._tell_left_out(pid, process.left_out)
-            return False
-        process.devices |= new
+        known |= new
         return True
 
-    def _tell_left_out(self, pid: int, count: int) -> None:
-        if count:
-            self._stream.notice("left-out-messages", events.NoticeKind.HOOK_TOO_MUCH, about=pid, count=count)
-
     def _complain(
-        self, connection: _Connection, kind: events.HookTrouble, why: str = "", count: int | None = None
+        self, connection: _Connection, kind: events.NoticeKind, why: str = "", count: int | None = None
     ) -> None:
         if not connection.complained:
             connection.complained = True
-            error = events.HookError(t=self._stream.now(), pid=connection.pid, text=why, kind=kind, count=count)
-            if self._may_send(connection.pid, error, len(why)):
-                self._stream.publish(error)
+            self._stream.notice(f"hook-error-{connection.pid}", kind, detail=why, about=connection.pid, count=count)
 
     def _close(self, connection: _Connection) -> None:
         if self._connections.pop(connection.sock.fileno(), None) is None:
@@ -252,9 +201,8 @@ class Hooks(Source):
         asyncio.get_running_loop().remove_reader(connection.sock)
         connection.sock.close()
         if connection.introduced and not connection.goodbye:
-            end = events.HookEnd(t=self._stream.now(), pid=connection.pid, reason=events.HookEnding.LOST)
-            if self._may_send(connection.pid, end, 0):
-                self._stream.publish(end)
+            lost = events.HookEnding.LOST
+            self._stream.publish(events.HookEnd(t=self._stream.now(), pid=connection.pid, reason=lost))
 
 
 RECORDED_PACE_S, KEPT_PACE_S = 1.0, 10.0

@@ -28,8 +28,6 @@ from tfmemtop.events import (
     Event,
     Holders,
     HookEnd,
-    HookError,
-    HookTrouble,
     NoticeKind,
     Output,
     ScriptPhase,
@@ -38,7 +36,7 @@ from tfmemtop.events import (
     Windowless,
 )
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
-from tfmemtop.events.damage import damage_of
+from tfmemtop.events.damage import damage_of, damage_text
 
 if TYPE_CHECKING:
     from tfmemtop.findings.rules.leaks import WindowWishes
@@ -136,11 +134,12 @@ class WindowReader(Source):
             self._publish_nothing(window, *damage_of(error))
 
     def _publish_nothing(self, window: Window, why: Windowless | Damage, detail: str = "") -> None:
-        now, kind = self._stream.now(), HookTrouble.NO_WINDOW
-        for event in nothing_of(window, why, detail, t=now):
+        for event in nothing_of(window, why, detail, t=self._stream.now()):
             self._stream.publish(event)
         if not window.pools:
-            self._stream.publish(HookError(t=now, pid=window.pid, text=detail, kind=kind, of=why.value))
+            pid = window.pid
+            text = f"their file cannot be read: {damage_text(why, detail)}" if isinstance(why, Damage) else why.text
+            self._stream.notice(f"no-window-{pid}", NoticeKind.NO_WINDOW, detail=text, about=pid)
 
     def _publish(self, window: Window, made: _Made) -> None:
         for event in made.events:

@@ -4,10 +4,9 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from tfmemtop import events
-from tfmemtop.events import Absence, Damage, HookAbsence, Notice, NoticeKind, Windowless
+from tfmemtop.events import Absence, HookAbsence, Notice, NoticeKind
 from tfmemtop.events.notice import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
-from tfmemtop.findings.holders import unread_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rules import rule
 from tfmemtop.state import State
@@ -138,15 +137,7 @@ def say(notice: Notice) -> TextAndRemedy:
     detail = notice.detail
     if notice.kind is K.HOOK_FAILED and notice.part is not None:
         detail = f"{doing(notice.part, notice.of)}: {detail}"
-    if notice.kind is K.NO_WINDOW and notice.of in _WINDOWLESS:
-        detail = _WINDOWLESS[notice.of].text
-    if notice.kind is K.NO_WINDOW and notice.of in _DAMAGE:
-        detail = unread_text(_DAMAGE[notice.of], detail)
     return say_kind(notice.kind, detail, notice.about, notice.count)
-
-
-_WINDOWLESS = {why.value: why for why in Windowless}
-_DAMAGE = {damage.value: damage for damage in Damage}
 
 
 def say_kind(
