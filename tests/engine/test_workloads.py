@@ -84,21 +84,6 @@ GROUPS = {
     "podman": (f"0::/machine.slice/libpod-{A}.scope/container\n", Workload(engine="podman", container=A)),
     "podman's monitor": (f"0::/machine.slice/libpod-conmon-{A}.scope\n", Workload()),
     "podman without systemd": (f"5:devices:/libpod_parent/libpod-{A}\n", Workload(engine="podman", container=A)),
-    # docs.aws.amazon.com, Amazon ECS task metadata version 4
-    "fargate": (
-        "1:cpu:/ecs/cd189a933e5849daa93386466019ab50/cd189a933e5849daa93386466019ab50-2495160603\n",
-        Workload(container="cd189a933e5849daa93386466019ab50-2495160603"),
-    ),
-    # lxc/lxc, lxc/incus: the groups of the payload and of the monitor
-    "lxc": ("0::/lxc.payload.instance1/init.scope\n", Workload(engine="lxc", name="instance1")),
-    "proxmox": ("0::/lxc/101/ns/system.slice/ollama.service\n", Workload(engine="lxc", name="101")),
-    "lxc's monitor": ("0::/lxc.monitor.instance1\n", Workload()),
-    # systemd/systemd issues 5490 and 18104
-    "nspawn": (
-        "0::/machine.slice/machine-my\\x2dbox.scope/payload/system.slice/x.service\n",
-        Workload(engine="systemd-nspawn", name="my-box"),
-    ),
-    "a virtual machine": ("0::/machine.slice/machine-qemu\\x2d1\\x2dvm.scope/libvirt/emulator\n", Workload()),
     # NordicHPC/sonar: compute nodes with version 2 and with version 1
     "slurm, v2": (
         "0::/system.slice/slurmstepd.scope/job_1392969/step_0/user/task_0\n",
@@ -271,37 +256,11 @@ def laid_out(root: Path, group: str, files: dict[str, str]) -> Path:
     return root
 
 
-def test_kubernetes_names_a_container_by_the_link_of_its_log_whose_name_may_be_cut(tmp_path: Path) -> None:
-    """The second name is a real one of kubelet 1.20, which makes names of at most 255 characters."""
-    container = "2927bfbeb666ff75725885cc1daa990551c770159983b741aaeb81b0c230ca67"
-    group = f"0::/kubepods/besteffort/pod97418380f332598260488fdea085fd46/{container}\n"
-    pod = "-".join(["hyperparameter-sweep-of-resnet50-mixed-precision"] * 3)[:120] + "-node1"
-    namespace, name = "computer-vision-research-team-europe", "tensorflow-distributed-training"
-    log = f"var/log/containers/{pod}_{namespace}_{name}-{container[:55]}.log"
-    found = read_workload(os.getpid(), ["python"], laid_out(tmp_path, group, {log: ""})).workload
-    assert found is not None and (found.pod, found.namespace, found.name) == (pod, namespace, name)
-
-
-def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> None:
-    log = f"var/log/containers/coredns-74ff55c5b-mw5nv_kube-system_coredns-{B}.log"
-    root = laid_out(tmp_path, GROUPS["containerd, v2"][0], {log: ""})
-    found, numbers, unread = read_workload(os.getpid(), ["python"], root)
-    assert found is not None and (found.pod, found.namespace, found.name) == (
-        "coredns-74ff55c5b-mw5nv",
-        "kube-system",
-        "coredns",
-    )
-    assert (numbers, unread) == ((7,), ())
-    (root / log).rename(root / log.replace("coredns-74ff55c5b-mw5nv", "coredns-74ff55c5b-x9z2k"))
-    found = read_workload(os.getpid(), ["python"], root).workload
-    assert found is not None and found.pod == "coredns-74ff55c5b-x9z2k"
-
-
 @pytest.mark.parametrize(
     ("group", "file", "kept"),
     [
         ("docker, systemd", f"var/lib/docker/containers/{A}/config.v2.json", {"ID": A, "Name": "/romantic_wilson"}),
-        ("docker, v1", f"data/docker/containers/{A}/config.v2.json", {"Name": "/k8s_x_romantic-wilson_ml_81f8_0"}),
+        ("docker, v1", f"var/lib/docker/containers/{A}/config.v2.json", {"Name": "/k8s_x_romantic-wilson_ml_81f8_0"}),
         (
             "podman",
             "var/lib/containers/storage/overlay-containers/containers.json",
@@ -310,8 +269,7 @@ def test_kubernetes_names_a_container_by_the_link_of_its_log(tmp_path: Path) -> 
     ],
 )
 def test_the_engine_names_a_container(group: str, file: str, kept: object, tmp_path: Path) -> None:
-    moved = {"etc/docker/daemon.json": '{"data-root": "/data/docker"}'} if file.startswith("data") else {}
-    root = laid_out(tmp_path, GROUPS[group][0], {file: json.dumps(kept), **moved})
+    root = laid_out(tmp_path, GROUPS[group][0], {file: json.dumps(kept)})
     found = read_workload(os.getpid(), ["python"], root).workload
     assert found is not None and found.short.replace("-", "_") == "romantic_wilson"
 

@@ -9,7 +9,6 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple, TypeVar
@@ -23,14 +22,10 @@ from tfmemtop.home import user_folder
 from tfmemtop.notebooks import connection_file, notebook
 from tfmemtop.placement import bounded_name, job_of
 
-_ID = r"[0-9a-f]{64}|[0-9a-f]{32}-\d{1,20}"  # the second form is that of Amazon's Fargate
+_ID = r"[0-9a-f]{64}"
 _UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"  # the second is that of a static pod
 _CONTAINER = re.compile(rf"(?:.*?:)?(?:(?P<prefix>[a-z-]+)[-:])?(?P<id>{_ID})(?:\.scope)?")
 _POD = re.compile(rf"(?:.*-)?pod({_UID})(?:\.slice.*)?")
-_NAMED = {
-    "lxc": re.compile(r"/lxc(?:\.payload)?[./](?!monitor|pivot)([^/]+)"),
-    "systemd-nspawn": re.compile(r"/(?:machine-(?!qemu)([^/]+)\.scope|systemd-nspawn@([^/]+)\.service)"),
-}
 _JOB = re.compile(r"slurm[^/]*(?:/[^/]+)*?/job_(\d+)(?:/step_(\w+))?")
 _UNIT = re.compile(r".*/(?!user@)([^/]+\.service)")
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
@@ -45,7 +40,6 @@ _ENGINES = {
 _HELPERS = "conmon"  # such as libpod-conmon-ID.scope: a process of the engine, outside the container
 _JOB_NAMES = ("SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME")
 _IMAGES = ("APPTAINER_NAME", "SINGULARITY_NAME")
-_LINK = re.compile(r"([^_]+)_([^_]+)_(.+)-([0-9a-f]{6,64})\.log")  # of a long name, the id's end is cut off
 _MACHINES = "uts:[4026531838]"  # PROC_UTS_INIT_INO of the kernel's include/linux/proc_ns.h
 _HOSTS = "# Kubernetes-managed hosts file."  # the first line in a pod with a network of its own
 _KUBELETS = re.compile(r"/?k8s_([^_]+)_([^_]+)_([^_]+)_[^_]+_\d+")  # container, pod, namespace, uid, attempt
@@ -83,10 +77,6 @@ def _container(path: str) -> Workload:
                 outer = set(segments[:at])
                 engine = "docker" if "docker" in outer else "podman" if "libpod_parent" in outer else None
             return Workload(engine=engine, container=match["id"], pod_uid=uid)
-    for engine, pattern in _NAMED.items():
-        if named := pattern.search(path):
-            name = next(filter(None, named.groups())).removesuffix(".scope")
-            return Workload(engine=engine, name=_unescaped(name))
     return Workload(pod_uid=uid)
 
 
@@ -188,8 +178,11 @@ def read_workload(pid: int, command: Sequence[str], root: Path = Path("/")) -> B
     above = ancestors(pid) if found.contained or numbers or connection_file(command) is not None else []
     commands = [read_command(ancestor) for ancestor in above]
     found = with_watcher(found, commands)
-    if found.container:
-        found = _named(found, root, unread)
+    missing: list[str] = []
+    if newest := next(_engine_names(found, root, missing), None):
+        found = _named_by(newest, found)
+    elif not found.name:
+        unread += missing
     in_pod = _text(root / "etc/hosts", []).startswith(_HOSTS)  # then the host name here is the pod's
     found = with_environment(found, environment, "" if in_pod else socket.gethostname())
     kernels_parent = commands[0] if commands and connection_file(command) is not None else []
@@ -198,44 +191,8 @@ def read_workload(pid: int, command: Sequence[str], root: Path = Path("/")) -> B
     return Belonging(found if found != Workload() else None, numbers, tuple(unread))
 
 
-def _named(found: Workload, root: Path, unread: list[str]) -> Workload:
-    """Return *found* with the names that Kubernetes or the engine keep in files, which are the newest."""
-    logs = root / "var/log/containers"
-    missing: list[str] = []
-    try:
-        for pod, namespace, name, container in _kubernetes_names(logs, logs.stat().st_mtime_ns):
-            if str(found.container).startswith(container):
-                return replace(found, pod=pod, namespace=namespace, name=name)
-    except PermissionError:
-        missing.append(str(logs))
-    except OSError:
-        pass  # this machine is no node of Kubernetes
-    if newest := next(_engine_names(found, root, missing), None):
-        return _named_by(newest, found)
-    if not found.name:
-        unread += missing
-    return found
-
-
-@lru_cache(maxsize=1)
-def _kubernetes_names(logs: Path, changed_ns: int) -> list[tuple[str, ...]]:
-    """Return the pod, namespace, name and id of each container.
-
-    Kubernetes makes a link for the log of each container, POD_NAMESPACE_CONTAINER-ID.log. The folder *logs* is listed
-    again once it has changed, at *changed_ns*.
-
-    Raises:
-        OSError: the folder is not there, or may not be read.
-    """
-    return [match.groups() for link in logs.iterdir() if (match := _LINK.fullmatch(link.name))]
-
-
 class _OfDocker(msgspec.Struct, rename="pascal"):
     name: str
-
-
-class _OfDaemon(msgspec.Struct, rename={"folder": "data-root"}):
-    folder: str = "/var/lib/docker"
 
 
 class _OfPodman(msgspec.Struct):
@@ -246,8 +203,7 @@ class _OfPodman(msgspec.Struct):
 def _engine_names(found: Workload, root: Path, unread: list[str]) -> Iterator[str]:
     """Yield the name of the container by the files of Docker, or those of Podman for this user or for root."""
     if found.engine == "docker":
-        daemon = _decoded(root / "etc/docker/daemon.json", _OfDaemon, unread) or _OfDaemon()
-        path = root / daemon.folder.lstrip("/") / "containers" / str(found.container) / "config.v2.json"
+        path = root / "var/lib/docker/containers" / str(found.container) / "config.v2.json"
         if (kept := _decoded(path, _OfDocker, unread)) is not None:
             yield kept.name.lstrip("/")
     if found.engine == "podman":
