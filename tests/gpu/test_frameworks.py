@@ -108,7 +108,7 @@ def test_one_alone_is_equal_to_the_byte(name: str, tmp_path: Path) -> None:
 
 
 def test_all_beside_tensorflow_are_equal_and_named(tmp_path: Path) -> None:
-    """What is neither context nor pool nor another framework's are kernels; most came as one of them began."""
+    """What is neither context nor pool nor another framework's are kernels."""
     said, stream = watch(tmp_path, TENSORFLOW, *(f"\ntime.sleep(3)\n{USE[name]}" for name in INSTALLED))
     check(said, stream)
     session = stream[0]
@@ -118,10 +118,9 @@ def test_all_beside_tensorflow_are_equal_and_named(tmp_path: Path) -> None:
     (account,) = [one for pid in state.processes for one in accounts(state, pid) if one.pools]
     assert account.total is not None and account.outside is not None
     print(f"process total {account.total / MIB:.0f} MiB, context {(account.context or 0) / MIB:.0f}, "
-          f"by framework {account.by_framework}, outside {account.outside / MIB:.0f}, {account.came}")  # fmt: skip
+          f"by framework {account.by_framework}, outside {account.outside / MIB:.0f}")  # fmt: skip
     assert {one.value for one in account.by_framework} == set(INSTALLED)
     assert account.outside <= 160 * MIB  # on an H100 124
-    assert account.outside - sum(one.bytes for one in account.came) <= 0.03 * account.total
 
 
 STEPS = {

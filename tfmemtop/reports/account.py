@@ -56,15 +56,11 @@ def heading(state: State, pid: int, found: Breakdown) -> str:
 
 
 def notes(found: Breakdown) -> Iterator[str]:
-    """Yield lines on peak and limit, on what came as frameworks began, and on a census that counted too much."""
+    """Yield lines on peak and limit, and on a census that counted too much."""
     beyond = sum(held.rest_at_peak or 0 for held in found.held)
     counted = any(held.kinds for held in found.held) and all(held.rest_at_peak is not None for held in found.held)
     more = f", {format_bytes(beyond)} of it beyond these kinds" if counted and beyond else ""
     yield f"peak in use {format_bytes(found.peak)}{more}; limit {format_bytes(found.limit)}"
-    for came in found.account.came if found.account else ():
-        *names, last = [one.title for one in came.of]
-        who = f"{', '.join(names)} and {last}" if names else last
-        yield f"{format_bytes(came.bytes)} of what is outside came as {who} began, while nothing else changed"
     for held in found.held:
         if held.excess:
             yield counted_kinds(held)

@@ -22,7 +22,7 @@ from tfmemtop.events.machine import is_cpu
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state.holdings import Holdings, holdings
 from tfmemtop.state.lookup import allocators_of, cached_of, device_of, frameworks_of, limit_of, sum_known
-from tfmemtop.state.model import Came, DeviceState, Hooked, Measured, State
+from tfmemtop.state.model import DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
 
 USUAL_CONTEXT = 520 * MIB
@@ -59,7 +59,7 @@ class Account(msgspec.Struct, frozen=True):
     context, in use, cached and outside add up to ``total``. Where a pool's size is not known, ``outside`` is ``None``
     and ``rest`` is cached and outside together. ``context_exact`` is true if the context was measured, false if it is
     an estimate. ``device_used`` is the used memory of the whole card. ``frameworks`` are the other frameworks, whose
-    memory is no part of ``outside``. ``came`` says how much of ``outside`` came as they began.
+    memory is no part of ``outside``.
     """
 
     pid: int
@@ -73,7 +73,6 @@ class Account(msgspec.Struct, frozen=True):
     rest: int | None
     device_used: int | None
     frameworks: tuple[Framework, ...] = ()
-    came: tuple[Came, ...] = ()
 
     @property
     def every_pool(self) -> tuple[PoolPart | Framework, ...]:
@@ -153,9 +152,7 @@ def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tu
     left = total - held - context
     if any(pool.cached is None for pool in pools):
         return Account(pid, index, t, total, context, exact, pools, None, left, used, measured.frameworks)
-    came = tuple(hooked.contexts[index].came) if index in hooked.contexts else ()
-    came = came if sum(one.bytes for one in came) <= left else ()  # else some of it has gone again
-    return Account(pid, index, t, total, context, exact, pools, left, None, used, measured.frameworks, came)
+    return Account(pid, index, t, total, context, exact, pools, left, None, used, measured.frameworks)
 
 
 def context_size(hooked: Hooked, index: int) -> tuple[int, bool]:

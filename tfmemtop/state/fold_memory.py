@@ -26,7 +26,6 @@ from tfmemtop.state.model import (
     LINES_KEPT,
     RETRIED_S,
     WINDOWS_OF_PHASES_KEPT,
-    Came,
     Context,
     CpuPool,
     DeviceState,
@@ -78,7 +77,6 @@ def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
     if not made:
         return
     context.unconfirmed = now
-    _note_what_came(context, now)
     rest = now.rest if known else None
     held_up = any(now.t - one.t > STALE_S for one in now.readings.values())
     if rest is None or rest < 0 or held_up:
@@ -87,24 +85,6 @@ def total_read(hooked: Hooked, gpu: int, now: Measured, made: bool) -> None:
     if not context.exact:
         context.size = rest if context.size is None else min(rest, context.size)
     context.recent.append(rest)
-
-
-def _note_what_came(context: Context, now: Measured) -> None:
-    """Note by how much the memory outside the pools grew as other frameworks began.
-
-    They began between the two totals before *now*. It is noted only if all else had the same figures all the time.
-    """
-    if len(context.before) == 2:
-        old, first = context.before
-        context.begun |= old.figures.keys()
-        begun = [one for one in first.figures if one and one not in context.begun]
-        rests = [one.rest for one in (old, first, now)]
-        rested = {one: told for one, told in now.figures.items() if one not in begun} == old.figures
-        if begun and rested and None not in rests:
-            grown = min(rest or 0 for rest in rests[1:]) - (rests[0] or 0)
-            if grown > 0:
-                context.came.append(Came(tuple(begun), grown))
-    context.before.append(now)
 
 
 def pools_read(hooked: Hooked, gpu: int, readings: list[events.Allocator]) -> None:

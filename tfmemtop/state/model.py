@@ -1,13 +1,12 @@
 """The state as plain data. Only the handlers in the ``fold*`` modules change it."""
 
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from tfmemtop import events
 from tfmemtop.events.runs import Ending, how_ended
-from tfmemtop.frameworks import FrameworkName
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
 from tfmemtop.state.history import Curve, History, Sample, Trend, UseWindow, whole_use
@@ -92,23 +91,6 @@ class Measured(msgspec.Struct, frozen=True):
         pools = [one.pool for one in self.readings.values()]
         return None if None in pools else self.total - sum(pool or 0 for pool in pools) - self.of_frameworks
 
-    @property
-    def figures(self) -> dict[FrameworkName | None, list[tuple[int | None, ...]]]:
-        """The figures of each framework that holds memory; ``None`` is TensorFlow."""
-        found: dict[FrameworkName | None, list[tuple[int | None, ...]]] = {}
-        of = [(None, one.in_use, one.peak, one.pool) for one in self.readings.values()]
-        for name, *figures in [*of, *((one.framework, one.in_use, one.peak, one.pool) for one in self.frameworks)]:
-            if figures[-1] != 0:
-                found.setdefault(name, []).append(tuple(figures))
-        return found
-
-
-class Came(NamedTuple):
-    """By so many ``bytes`` the memory outside the pools grew as the frameworks ``of`` began, while all else rested."""
-
-    of: tuple[FrameworkName, ...]
-    bytes: int
-
 
 class Context(msgspec.Struct):
     """The fewest bytes that a process was found to have on a GPU beside its pools: its CUDA context is at most that.
@@ -116,8 +98,7 @@ class Context(msgspec.Struct):
     ``exact`` if TensorFlow had not computed anything at that time, so that there was nothing else.
     ``unconfirmed`` is NVML's newest total, until the next readings of the allocators show the pools' part.
     ``recent`` has the total less the pools at each of NVML's last readings: a single one may have been taken while a
-    pool grew. ``measured`` is the newest moment at which the total contained the pools. ``before`` are NVML's last two
-    totals, ``begun`` the frameworks that held memory before the newer one, and ``came`` what came as they began.
+    pool grew. ``measured`` is the newest moment at which the total contained the pools.
     """
 
     size: int | None = None
@@ -125,9 +106,6 @@ class Context(msgspec.Struct):
     unconfirmed: Measured | None = None
     recent: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
     measured: Measured | None = None
-    before: deque[Measured] = msgspec.field(default_factory=lambda: deque(maxlen=2))
-    begun: set[FrameworkName | None] = msgspec.field(default_factory=set)
-    came: list[Came] = msgspec.field(default_factory=list)
 
 
 class Surroundings(msgspec.Struct, frozen=True):
