@@ -7,7 +7,6 @@ from tests.streams import GIB, MIB
 from tests.ui.test_dialog import Host, opened
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.settings import Settings
-from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.screens.questions import gpus_dialog
 
 
@@ -55,7 +54,7 @@ async def test_the_dialog_offers_the_gpu_with_the_most_free_memory() -> None:
         ]
     )
     async with Host().run_test(size=(120, 36)) as pilot:
-        dialog = gpus_dialog(state, NextRun(("python", "a.py"), Settings()), UNICODE)
+        dialog = gpus_dialog(state, NextRun(("python", "a.py"), Settings()))
         answers = await opened(pilot, dialog)
         shown = "\n".join(strip.text for strip in dialog._compositor.render_strips())
         assert "GPU 1, with the most free memory after this run: 119.4 GiB" in shown

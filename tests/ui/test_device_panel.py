@@ -10,7 +10,6 @@ from tests.streams import GIB, MIB, fold
 from tests.ui.shown import events_until, rows
 from tfmemtop import events
 from tfmemtop.state import State, apply
-from tfmemtop.ui.draw.palette import ASCII, UNCOLOURED, UNICODE
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.panels.device_panel import DevicesPanel
 
@@ -74,9 +73,8 @@ def trained(gpus: int = 1, seconds: int = 280) -> State:
     return state
 
 
-def shown(state: State, **options: bool) -> DevicesPanel:
-    drawn_with = UNICODE if options.get("color", True) else UNCOLOURED
-    panel = DevicesPanel(glyphs=ASCII if options.get("ascii") else drawn_with)
+def shown(state: State) -> DevicesPanel:
+    panel = DevicesPanel()
     panel.show(state)
     return panel
 

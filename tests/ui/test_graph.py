@@ -10,7 +10,7 @@ from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import GPU_LAYERS, DevicePanel, PhaseMark, RunLimit, Whole
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
-from tfmemtop.ui.draw.palette import FAILED, LIMIT, UNICODE
+from tfmemtop.ui.draw.palette import FAILED, LIMIT
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.window import SPANS, Window, newest, whole
 
@@ -61,7 +61,7 @@ def test_where_card_and_in_use_are_far_apart_the_scale_is_logarithmic_by_itself_
     def axis_at(in_use: int, scale: ScaleChoice) -> str:
         return rows(draw(graph, panel(steady((in_use, GIB, GIB, GIB)), 64 * GIB), 299.0, scale=scale))[-1]
 
-    graph = Graph(UNICODE)
+    graph = Graph()
     assert "scale: 1/32 of 64.0G" in axis_at(GIB * 31 // 10, ScaleChoice.AUTO)
     assert "scale: log" in axis_at(2 * GIB, ScaleChoice.AUTO)
     assert "scale: log" in axis_at(GIB * 31 // 10, ScaleChoice.AUTO), "not back and forth"
@@ -72,7 +72,7 @@ def test_where_card_and_in_use_are_far_apart_the_scale_is_logarithmic_by_itself_
 
 def test_on_a_logarithmic_scale_twice_as_much_is_always_the_same_step_up() -> None:
     sizes = (GIB // 8, 64 * GIB, 64 * GIB, 64 * GIB)
-    lines = rows(draw(Graph(UNICODE), panel(steady(sizes), 64 * GIB), 299.0, scale=ScaleChoice.LOG))
+    lines = rows(draw(Graph(), panel(steady(sizes), 64 * GIB), 299.0, scale=ScaleChoice.LOG))
     figures = [line[:6].strip() for line in lines]
     assert figures[0] == "64.0G" and figures[-1] == "4.0M", "it does not reach 0, and does not say so"
     assert [(row, figure) for row, figure in enumerate(figures[1:-1], 1) if figure] == [(3, "1.0G"), (6, "32.0M")]
@@ -83,7 +83,7 @@ def test_what_an_earlier_run_held_is_not_cut_at_the_limit_of_the_next() -> None:
     history = steady((GIB, 12 * GIB, 12 * GIB, 12 * GIB), 100)
     for second in range(100, 300):
         history.add(float(second), (GIB, 2 * GIB, 2 * GIB, 2 * GIB))
-    lines = rows(draw(Graph(UNICODE), panel(history, 4 * GIB), 299.0))
+    lines = rows(draw(Graph(), panel(history, 4 * GIB), 299.0))
     assert lines[0].startswith(" 12.0G"), "of the CPU's pool, the capacity is the newest run's limit"
     assert lines[0][15] not in BLANK and lines[0][60] in BLANK
 
@@ -92,7 +92,7 @@ def test_a_limit_is_drawn_over_its_own_run() -> None:
     shown = replace(
         panel(steady((GIB, 12 * GIB, 12 * GIB, 12 * GIB))), limits=(RunLimit(0, 14 * GIB), RunLimit(150, GIB))
     )
-    lines = draw(Graph(UNICODE), shown, 299.9, scale=ScaleChoice.WHOLE)
+    lines = draw(Graph(), shown, 299.9, scale=ScaleChoice.WHOLE)
     reds = [["".join(part.text for part in line if part.style == LIMIT)] for line in lines]
     (higher,), (lower,) = [red for red in reds if red[0]]
     assert len(higher) == len(lower) == 30 and "limit 14.0G" in higher
@@ -105,7 +105,7 @@ def test_a_pause_between_two_runs_is_folded() -> None:
         history.add(float(second), (size, size, size, size))
     marks = (Mark(0.0, "run 1"), Mark(3700.0, "run 2"))
     window = newest(FIVE_MINUTES, 3799.0, ((100.0, 3700.0),))
-    lines = rows(draw(Graph(UNICODE), panel(history, GIB), 3799.0, width=108, window=window, marks=marks))
+    lines = rows(draw(Graph(), panel(history, GIB), 3799.0, width=108, window=window, marks=marks))
     axis = lines[-1]
     assert " 01:00:00 //" in axis and axis.index("run 1") < axis.index("//") < axis.index("run 2")
     drawn = "".join("x" if cell not in BLANK else " " for cell in lines[4][8:]).split()
@@ -119,25 +119,25 @@ def test_a_spike_between_two_frames_reaches_its_height() -> None:
     for second in range(101, 300):
         history.add(float(second), (GIB, GIB, GIB, GIB))
     for span in range(FIVE_MINUTES, len(SPANS)):
-        lines = rows(draw(Graph(UNICODE), panel(history), 299.0, span=span))
+        lines = rows(draw(Graph(), panel(history), 299.0, span=span))
         assert lines[1][8:].strip(), f"lost over {SPANS[span][1]}"
         assert not lines[0][8:].strip()
 
 
 def test_without_a_known_size_of_the_card_the_scale_is_what_is_used() -> None:
-    unknown = rows(draw(Graph(UNICODE), panel(steady((GIB // 8, GIB, GIB, GIB)), capacity=None), 299.0))
+    unknown = rows(draw(Graph(), panel(steady((GIB // 8, GIB, GIB, GIB)), capacity=None), 299.0))
     assert unknown[0].startswith("  2.0G ┤") and "scale: what is used" in unknown[-1]
 
 
 @pytest.mark.parametrize("used", [GIB, 16 * GIB])
 def test_where_memory_ran_out_there_is_a_sign_at_its_column_and_a_word(used: int) -> None:
     shown = panel(steady((used, used, used, used)), ran_out=(120.0,))
-    lines = draw(Graph(UNICODE), shown, 299.9)
+    lines = draw(Graph(), shown, 299.9)
     at = 8 + 24
     assert rows(lines)[0][at] == "×" and rows(lines)[0].count("×") == 1
     assert next(segment for segment in lines[0] if "×" in segment.text).style == FAILED
     assert rows(lines)[-1][at:].startswith("×out of memory ")
-    last = rows(draw(Graph(UNICODE), panel(shown.history, ran_out=(299.0,)), 299.9))
+    last = rows(draw(Graph(), panel(shown.history, ran_out=(299.0,)), 299.9))
     assert last[0].endswith("×") and last[-1].endswith(" out of memory×")
 
 
@@ -155,7 +155,7 @@ def test_the_run_that_has_ended_stays_from_its_first_sample_to_its_last() -> Non
     window = whole(run_of(100.0, 400.0, kept), 700.0)
     shown = replace(panel(history), whole=run_of(100.0, 400.0, kept))
     marks = (Mark(100.0, "run 1"),)
-    lines = rows(draw(Graph(UNICODE), shown, 700.0, window=window, marks=marks))
+    lines = rows(draw(Graph(), shown, 700.0, window=window, marks=marks))
     assert lines[-1][8:].startswith("╵run 1 ") and lines[-1].endswith(" ended after 00:05:00 ")
     assert [at for at, cell in enumerate(lines[2][8:]) if cell not in " ⠀"] in ([0, 58], [0, 59])
     assert not any(cell not in " ⠀┊" for cell in lines[0][8:]), "nothing of the run before"
@@ -167,7 +167,7 @@ def test_the_run_that_has_ended_stays_from_its_first_sample_to_its_last() -> Non
     for minute in range(5, 2 * 1440):
         days[0].add(minute * 60.0, (0, 0, 0, 3 * GIB))
     at_once, later = (
-        rows(draw(Graph(UNICODE), replace(panel(one), whole=one_run), 0.0, window=whole(one_run, 1.0)))
+        rows(draw(Graph(), replace(panel(one), whole=one_run), 0.0, window=whole(one_run, 1.0)))
         for one, one_run in ((days[1], run_of(0.0, 299.0, days[1])), (days[0], run_of(0.0, 299.0, kept)))
     )
     assert later == at_once, "after two days as at once"
@@ -187,7 +187,7 @@ def test_drawn_bit_by_bit_it_is_the_same_as_drawn_at_once(
     readings: list[tuple[float, tuple[int, ...]]], whole_run: bool, width: int, height: int, span: int
 ) -> None:
     history, now = History(), 0.0
-    kept = Graph(UNICODE)
+    kept = Graph()
     shown = panel(history, limit=9 * GIB)
     marks = (Mark(20.0, "run 1"),)
     for gap, sample in readings:
@@ -196,7 +196,7 @@ def test_drawn_bit_by_bit_it_is_the_same_as_drawn_at_once(
         window = whole(run_of(20.0, None, history), max(20.0, now)) if whole_run else None
         lines = draw(kept, shown, now, width=width, height=height, span=span, marks=marks, window=window)
         assert all(width_of(line) == width for line in lines)
-    at_once = draw(Graph(UNICODE), shown, now, width=width, height=height, span=span, marks=marks, window=window)
+    at_once = draw(Graph(), shown, now, width=width, height=height, span=span, marks=marks, window=window)
     assert rows(lines) == rows(at_once)
     assert lines == at_once
 
@@ -215,7 +215,7 @@ class CountingHistory(History):
 
 def test_a_frame_works_out_only_what_is_new() -> None:
     history = CountingHistory()
-    graph, shown = Graph(UNICODE), panel(history)
+    graph, shown = Graph(), panel(history)
     for second in range(600):
         history.add(float(second), (GIB, 2 * GIB, 3 * GIB, 4 * GIB))
         draw(graph, shown, float(second))
@@ -236,12 +236,12 @@ def test_phases_stand_above_the_graph_where_they_begin_with_their_peaks_as_far_a
     )
     phases = tuple(PhaseMark(name, label, began, peak * GIB) for name, label, began, peak in marks)
     shown = replace(panel(steady((GIB, GIB, GIB, GIB))), phases=phases)
-    line = draw(Graph(UNICODE), shown, 299.0)
+    line = draw(Graph(), shown, 299.0)
     first = rows(line)[0]
     assert "┊block 3.0G " in first and "┊fit 1 1.0G " in first
     assert "fit 2" not in first and first.index("┊block") - 4 == first.rindex("┊", 0, first.index("┊block"))
     assert {width_of(each) for each in line} == {68}
     limited = replace(panel(steady((GIB, GIB, GIB, GIB)), limit=16 * GIB), phases=phases)
-    assert "┊block 3.0G " in rows(draw(Graph(UNICODE), limited, 299.0))[1], "below the limit's line"
+    assert "┊block 3.0G " in rows(draw(Graph(), limited, 299.0))[1], "below the limit's line"
     full = replace(shown, history=steady((16 * GIB,) * 4))
-    assert "fit" not in rows(draw(Graph(UNICODE), full, 299.0))[0]
+    assert "fit" not in rows(draw(Graph(), full, 299.0))[0]

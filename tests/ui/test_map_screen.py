@@ -20,7 +20,6 @@ from tfmemtop.state.pool_views import pool_map
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw import chunk_map, map_figures
-from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.map_panel import MapPanel
 
 IMPLAUSIBLE = events.Distrust(events.Fault.IMPLAUSIBLE, figures=[1, 2, 3, 4, 5])
@@ -241,7 +240,7 @@ def test_once_the_pool_has_grown_the_figures_of_an_older_map_are_blank() -> None
     view = pool_map(s.fold(pools.watched(pools.doubling(11))), (100, "GPU:0"))
     assert view is not None
     fresh, grown = (
-        "".join(part.text for line in map_figures.inside(view, reading, 100, UNICODE) for part in line)
+        "".join(part.text for line in map_figures.inside(view, reading, 100) for part in line)
         for reading in (
             s.allocator(9.0, 100, 1, pool=view.read.pool),
             s.allocator(9.0, 100, 1, pool=view.read.pool + 1),

@@ -15,7 +15,6 @@ from tfmemtop import events
 from tfmemtop.events.machine import Workload
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State, apply
-from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
 from tfmemtop.ui.screens.details import DetailsScreen, describe
 from tfmemtop.ui.screens.questions import SignalScreen
 from tfmemtop.units import format_bytes
@@ -123,12 +122,12 @@ def watching(state: State) -> Recorded:
     return source
 
 
-@pytest.mark.parametrize(("size", "glyphs"), [((160, 48), UNICODE), ((60, 16), ASCII)])
-async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int], glyphs: Glyphs) -> None:
+@pytest.mark.parametrize("size", [(160, 48), (60, 16)])
+async def test_details_ask_for_the_environment_scroll_and_stay_live(size: tuple[int, int]) -> None:
     source = watching(rich_state())
     state, sent = source.state, source.sent
     async with Host().run_test(size=size) as pilot:
-        dialog = DetailsScreen(Session(source), 100, glyphs=glyphs)
+        dialog = DetailsScreen(Session(source), 100)
         await opened(pilot, dialog)
         assert sent == [events.ReadEnvironment(pid=100), events.CensusNow(pid=100)]
         assert any("Process 100" in line for line in screen_text(dialog))

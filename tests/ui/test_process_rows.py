@@ -1,6 +1,7 @@
 """Rows of the tables of processes and of allocators, and bars with their legend: order, width, and what is there."""
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
@@ -12,12 +13,13 @@ from tests.streams import allocator, device, device_reading, effective, fold, ho
 from tests.ui.process_data import crowd, small
 from tests.ui.shown import line_text as text
 from tfmemtop import events
+from tfmemtop.charset import to_ascii
 from tfmemtop.safe import safe as harmless
 from tfmemtop.state.model import ProcessState
 from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion, bar, legend, shared_legend
-from tfmemtop.ui.draw.palette import ASCII, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import FILL
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.allocator_panel import allocator_table
 from tfmemtop.ui.panels.process_rows import COLUMNS, Cursor, TreeRow, lay_out, process_order, row_line, sort, tree
@@ -45,7 +47,7 @@ def a_row(pid: int, ppid: int = 1, gpu: int | None = None, command: str = "x") -
 
 def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
     layout = lay_out(160)
-    unknown = text(row_line(TreeRow(a_row(7)), layout, UNICODE, cursor=Cursor.NONE, tagged=False))
+    unknown = text(row_line(TreeRow(a_row(7)), layout, cursor=Cursor.NONE, tagged=False))
     assert unknown.split() == ["—", "7", "u", *"—" * 9, "x"]
     nothing = [
         session(),
@@ -56,12 +58,12 @@ def test_an_unknown_figure_is_a_dash_and_a_zero_is_a_zero() -> None:
         allocator(2.0, 7, 0, 0, None),
     ]
     (zeros,) = processes(fold(nothing))
-    assert text(row_line(TreeRow(zeros), layout, UNICODE, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
+    assert text(row_line(TreeRow(zeros), layout, cursor=Cursor.NONE, tagged=False)).split().count("0B") == 3
 
 
 @pytest.mark.parametrize("cursor", [Cursor.NONE, Cursor.HERE])
 def test_marks_tell_tagged_ended_and_hooked_out(cursor: Cursor) -> None:
-    shown = {row.pid: text(row_line(TreeRow(row), lay_out(160), UNICODE, cursor=cursor, tagged=True)) for row in CROWD}
+    shown = {row.pid: text(row_line(TreeRow(row), lay_out(160), cursor=cursor, tagged=True)) for row in CROWD}
     assert shown[100].startswith("+● ")
     assert shown[107].startswith("+■ ") and " ended " in shown[107]
     assert shown[114].startswith("+! ")
@@ -82,14 +84,14 @@ def test_unknown_values_come_last_in_both_directions(name: str, inverted: bool) 
 
 def test_the_tree_hangs_children_under_their_parents() -> None:
     rows = [a_row(1, 0), a_row(5, 1), a_row(9, 5), a_row(6, 1), a_row(6, 1, gpu=2), a_row(3, 77)]
-    placed = [(item.row.pid, item.branches) for item in tree(rows, UNICODE)]
+    placed = [(item.row.pid, item.branches) for item in tree(rows)]
     assert placed == [(1, ""), (5, "├─ "), (9, "│  └─ "), (6, "└─ "), (6, "   "), (3, "")]
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=30))
 def test_a_tree_shows_every_row_once_even_where_parents_form_a_ring(links: list[tuple[int, int]]) -> None:
     rows = [a_row(pid, ppid) for pid, ppid in links]
-    assert sorted(item.row.pid for item in tree(rows, UNICODE)) == sorted(pid for pid, _ in links)
+    assert sorted(item.row.pid for item in tree(rows)) == sorted(pid for pid, _ in links)
 
 
 @given(st.text(), st.integers(1, 40))
@@ -102,12 +104,8 @@ def test_text_from_outside_is_harmless_and_fits(told: str, width: int) -> None:
     assert "".join(wrap(safe, width)).replace(" ", "") == "".join(safe.split())
 
 
-GLYPHS = pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
-
-
-@GLYPHS
-def test_each_row_has_its_whole_name_and_its_own_figures(glyphs: Glyphs) -> None:
-    heading, *rows = map(text, allocator_table(allocators(seen(TENSORFLOW, OTHERS)), 100, 8, glyphs))
+def test_each_row_has_its_whole_name_and_its_own_figures() -> None:
+    heading, *rows = map(text, allocator_table(allocators(seen(TENSORFLOW, OTHERS)), 100, 8))
     assert heading.split()[:3] == ["DEVICE", "IN", "USE"] and "GPU" not in heading.split()
     names = [row.split()[0] for row in rows]
     assert names == ["GPU:0", "JAX:0", "PyTorch:0", "CuPy:0", "RMM:0"]
@@ -115,23 +113,23 @@ def test_each_row_has_its_whole_name_and_its_own_figures(glyphs: Glyphs) -> None
 
 
 def test_without_them_the_columns_are_as_narrow_as_before() -> None:
-    heading = text(allocator_table(allocators(seen(TENSORFLOW)), 100, 8, UNICODE)[0])
+    heading = text(allocator_table(allocators(seen(TENSORFLOW)), 100, 8)[0])
     assert heading.startswith(" DEVICE  IN USE ")
 
 
-@GLYPHS
-def test_each_has_cells_of_its_own_in_the_bar_and_a_word_in_the_legend(glyphs: Glyphs) -> None:
+@pytest.mark.parametrize("drawn", [str, to_ascii], ids=["unicode", "ascii"])
+def test_each_has_cells_of_its_own_in_the_bar_and_a_word_in_the_legend(drawn: Callable[[str], str]) -> None:
     panel = the_panel(seen(TENSORFLOW, OTHERS, total=100 << 30))
-    cells = text(bar(panel, 400, glyphs))
-    words = "\n".join(map(text, legend(panel, 120, 4, glyphs)))
+    cells = drawn(text(bar(panel, 400, False)))
+    words = drawn("\n".join(map(text, legend(panel, 120, 4))))
     for kind, name in [("jax", "JAX"), ("pytorch", "PyTorch"), ("cupy", "CuPy"), ("rmm", "RMM")]:
-        assert glyphs.fill[kind] in cells and f"{glyphs.fill[kind]} {name}" in words
+        assert drawn(FILL[kind]) in cells and f"{drawn(FILL[kind])} {name}" in words
 
 
 def test_a_legend_of_several_bars_names_only_those_that_are_there() -> None:
     plain, full = the_panel(seen(TENSORFLOW)), the_panel(seen(TENSORFLOW, OTHERS))
-    assert "JAX" not in text(shared_legend([plain, plain], UNICODE, 120))
-    assert "JAX" in text(shared_legend([plain, full], UNICODE, 120))
+    assert "JAX" not in text(shared_legend([plain, plain], 120))
+    assert "JAX" in text(shared_legend([plain, full], 120))
 
 
 MIB, GIB = 1 << 20, 1 << 30

@@ -10,7 +10,6 @@ from tfmemtop import events as ev
 from tfmemtop.events.recording import Writer
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import State
-from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.header import ReplayBar
 
 SESSION = s.session()
@@ -32,7 +31,7 @@ def source(tmp_path: Path) -> ReplaySource:
 class Desk(App[None]):
     def __init__(self, source: ReplaySource) -> None:
         super().__init__(ansi_color=True)
-        self.bar = ReplayBar(source, glyphs=UNICODE)
+        self.bar = ReplayBar(source)
 
     def compose(self) -> ComposeResult:
         yield self.bar

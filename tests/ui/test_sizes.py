@@ -15,7 +15,6 @@ from tfmemtop.state.pool_views import allocators
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.layout import first_size
-from tfmemtop.ui.draw.palette import UNICODE
 from tfmemtop.ui.panels.allocator_panel import allocator_table
 
 SIZES = [(40, 12), (160, 48)]
@@ -83,7 +82,7 @@ async def test_allocators_without_a_pool_take_no_more_lines_than_they_have_text_
 @pytest.mark.parametrize("height, seen", [(8, 5), (6, 5), (5, 3), (4, 2), (3, 1)])
 def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> None:
     pools = allocators(fold(events_until("h200-four-cards", 20.0)))
-    drawn = rows(allocator_table(pools, 80, height, UNICODE))
+    drawn = rows(allocator_table(pools, 80, height))
     assert len(drawn) <= height and sum("_bfc" in line for line in drawn) == seen
     assert (drawn[-1].strip() == f"… {5 - seen} more") == (seen < 5)
 

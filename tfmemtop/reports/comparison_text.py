@@ -41,9 +41,9 @@ def how_it_ended(run: RunFigures) -> str:
     return ended(run.ending, running=run.running, left=run.left)
 
 
-def settings(run: RunFigures, dot: str = "·") -> str:
-    """Return the run's settings in one line, separated by *dot*."""
-    return f" {dot} ".join(_settings(run)) or SCRIPTS_OWN
+def settings(run: RunFigures) -> str:
+    """Return the run's settings in one line."""
+    return " · ".join(_settings(run)) or SCRIPTS_OWN
 
 
 def rows(first: RunFigures, second: RunFigures) -> list[ComparisonRow]:

@@ -18,6 +18,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from tfmemtop import boot
+from tfmemtop.charset import to_ascii
 from tfmemtop.events import CaughtUp, Event, MapWanted, OutOfMemory, RunEnd
 from tfmemtop.experiments.session import Batch, Source
 from tfmemtop.experiments.session.session import Session
@@ -102,7 +103,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         super().__init__(options)
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
-        self.main = MainScreen(self.session, self._offered, choices or Choices(), glyphs=self.glyphs)
+        self.main = MainScreen(self.session, self._offered, choices or Choices(), braille=self.braille)
         self.pace = FramePacer(
             draw=self._draw,
             draw_output=self._draw_output,
@@ -171,7 +172,8 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         """Ring the terminal's bell and notify the user, if *batch* contains news."""
         told = list(self._news.of(batch, self.state)) if self._news else []
         if told and isinstance(self._driver, TerminalDriver):
-            self._driver.alert("tfmemtop", safe("; ".join(told)))
+            text = safe("; ".join(told))
+            self._driver.alert("tfmemtop", to_ascii(text) if self.ascii_only else text)
 
     def _draw(self) -> None:
         if not self.session.frozen and self.state.session is not None:
@@ -226,12 +228,12 @@ class TfmemtopApp(ProcessActions, NextRunActions):
     def action_help(self) -> None:
         from tfmemtop.ui.screens.help import HelpDialog
 
-        self.push_screen(HelpDialog(glyphs=self.glyphs))
+        self.push_screen(HelpDialog())
 
     def action_runs(self) -> None:
         from tfmemtop.ui.panels.runs_panel import RunsPanel
 
-        self._cover(RunsPanel(self.session, glyphs=self.glyphs))
+        self._cover(RunsPanel(self.session, braille=self.braille))
         if self._recording is not None:
             self.find_earlier(self._recording)
 
@@ -239,7 +241,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         from tfmemtop.ui.screens.why_screen import WhyScreen
 
         may_change = self.session.may_change
-        self.push_screen(WhyScreen(lambda: self.state, glyphs=self.glyphs, steers=may_change), self._remedy)
+        self.push_screen(WhyScreen(lambda: self.state, steers=may_change), self._remedy)
 
     def _remedy(self, pressed: str | None) -> None:
         """Run the action of a remedy's key, *pressed* on the screen of findings, as on the main screen."""
@@ -250,7 +252,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
     def action_whatif(self) -> None:
         from tfmemtop.ui.panels.whatif_panel import WhatIfPanel
 
-        self._cover(WhatIfPanel(self.session, glyphs=self.glyphs))
+        self._cover(WhatIfPanel(self.session))
 
     def on_pool_wanted(self, message: PoolWanted) -> None:
         """Show the map or the holders of a pool, in place of an open screen about a pool: one key then leads back."""
@@ -261,13 +263,13 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if isinstance(self.screen, FullScreen):
             self.pop_screen()
         if message.holders:
-            panel = HoldersPanel(self.session, message.key, glyphs=self.glyphs)
+            panel = HoldersPanel(self.session, message.key, braille=self.braille)
             then = message.column is None or panel.choice.to_column(*message.column)
             self._cover(panel)
             if not then and panel.choice.window:
                 self.notify(words.NOT_RECORDED_THEN)
         else:
-            self._cover(MapPanel(self.session, message.key, glyphs=self.glyphs))
+            self._cover(MapPanel(self.session, message.key))
 
     def _cover(self, panel: "CoveringPanel") -> None:
         """Show *panel* on a screen of its own."""

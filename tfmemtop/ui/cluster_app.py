@@ -24,7 +24,7 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting_columns, side_by_side
 from tfmemtop.ui.draw.lines import Line, Panel, fit, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, TITLE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, ENDED, ERROR, FILL, GOOD, PLAIN, TITLE, WARNING
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Hints, Key, KeyBar
 from tfmemtop.ui.panels.row_table import RowTable
@@ -94,31 +94,31 @@ def matching(rows: Sequence[ClusterRow], wanted: str) -> list[ClusterRow]:
     return found
 
 
-def _row_line(row: ClusterRow, layout: Layout[ClusterRow], glyphs: Glyphs, *, chosen: bool) -> Line:
-    mark, style = mark_of(row, glyphs)
+def _row_line(row: ClusterRow, layout: Layout[ClusterRow], *, chosen: bool) -> Line:
+    mark, style = mark_of(row)
     parts: list[tuple[str, Style]] = [(mark + " ", style)]
     for column, _, room in layout.columns:
         if column.name == "CARD":
-            parts += [*_bar(row, room, glyphs), (" ", PLAIN)]
+            parts += [*_bar(row, room), (" ", PLAIN)]
         elif column.name == "WRONG":
-            parts.append((exactly(fit(row.wrong, room, glyphs), room), style))
+            parts.append((exactly(fit(row.wrong, room), room), style))
         else:
-            parts.append((column.pad(column.text(row), glyphs, room) + " ", PLAIN))
+            parts.append((column.pad(column.text(row), room) + " ", PLAIN))
     if chosen or row.silence is not None:
         return [Segment("".join(text for text, _ in parts), CHOSEN if chosen else DIM)]
     return segments(parts)
 
 
-def mark_of(row: ClusterRow, glyphs: Glyphs) -> tuple[str, Style]:
+def mark_of(row: ClusterRow) -> tuple[str, Style]:
     """Return the mark before a row, and the style of its mark and of the column WRONG."""
     if row.worst <= Kind.RUNS_OUT_SOON:
         return "!", ERROR
     if row.worst is Kind.SILENT or row.silence is not None:
-        return glyphs.ended, DIM
+        return ENDED, DIM
     return ("!", WARNING) if row.wrongs else (" ", PLAIN)
 
 
-def _bar(row: ClusterRow, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]:
+def _bar(row: ClusterRow, width: int) -> list[tuple[str, Style]]:
     """Return a bar of the card in *width* cells: in use by TensorFlow, otherwise taken, free; then the share taken."""
     share, in_use = row.share, row.share_in_use or 0.0
     if share is None:
@@ -127,9 +127,7 @@ def _bar(row: ClusterRow, width: int, glyphs: Glyphs) -> list[tuple[str, Style]]
     parts = [int(part * 1000) for part in (in_use, max(0.0, share - in_use), 1 - share)]
     room = width - 5
     cells = apportion(parts, room) if sum(parts) else [0, 0, room]
-    in_use_bar, rest, free = (
-        glyphs.fill[kind] * count for kind, count in zip(("in_use", "rest", "free"), cells, strict=True)
-    )
+    in_use_bar, rest, free = (FILL[kind] * count for kind, count in zip(("in_use", "rest", "free"), cells, strict=True))
     figure = f" {f'{share * 100:.0f}%':>4}"
     return [(in_use_bar + rest, style), (free, DIM), (figure, style if share >= _HEAT[0][0] else PLAIN)]
 
@@ -142,8 +140,8 @@ class ClusterTable(RowTable[ClusterRow]):
     class Moved(Message):
         """Another row may be under the cursor now."""
 
-    def __init__(self, job: str | None, *, glyphs: Glyphs) -> None:
-        super().__init__(Order(COLUMNS, "WRONG"), glyphs=glyphs)
+    def __init__(self, job: str | None) -> None:
+        super().__init__(Order(COLUMNS, "WRONG"))
         self.seen = Seen()
         self._job = job
 
@@ -170,7 +168,7 @@ class ClusterTable(RowTable[ClusterRow]):
         return side_by_side([*((one, one.width) for one in shown), (last, left)], _MARK)
 
     def row_line(self, row: ClusterRow, *, chosen: bool) -> Line:
-        return _row_line(row, self.laid_out, self.glyphs, chosen=chosen)
+        return _row_line(row, self.laid_out, chosen=chosen)
 
     def title(self, shown: int) -> tuple[str, list[str]]:
         count = len(self.seen.rows)
@@ -210,8 +208,8 @@ class ClusterHeader(Panel):
 
     DEFAULT_CSS = "ClusterHeader { height: 2; }"
 
-    def __init__(self, name: str, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = name
         self._at = 0.0
         self._told: tuple[str, Style] = ASKED, DIM
@@ -223,11 +221,11 @@ class ClusterHeader(Panel):
 
     def build(self, width: int, height: int) -> list[Line]:
         clock = f" {time.strftime('%H:%M:%S', time.localtime(self._at))} " if self._at else ""
-        name = fit(f" {self._name}", max(0, width - 30), self.glyphs)
+        name = fit(f" {self._name}", max(0, width - 30))
         first: Line = [Segment(" tfmemtop cluster ", TITLE), Segment(name, BOLD)]
         blank = " " * max(0, width - width_of(first) - len(clock))
         told, style = self._told
-        return [[*first, Segment(blank), Segment(clock, DIM)], [Segment(fit(f" {told}", width, self.glyphs), style)]]
+        return [[*first, Segment(blank), Segment(clock, DIM)], [Segment(fit(f" {told}", width), style)]]
 
 
 class ChosenPanel(Panel):
@@ -235,8 +233,8 @@ class ChosenPanel(Panel):
 
     DEFAULT_CSS = "ChosenPanel { height: 4; }"
 
-    def __init__(self, table: ClusterTable, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, table: ClusterTable) -> None:
+        super().__init__()
         self._table = table
 
     def build(self, width: int, height: int) -> list[Line]:
@@ -252,14 +250,14 @@ class ChosenPanel(Panel):
 class ClusterScreen(Drawn, Screen[None]):
     """The screen of a cluster. It draws what the app has read last."""
 
-    def __init__(self, url: str, job: str | None, *, glyphs: Glyphs) -> None:
+    def __init__(self, url: str, job: str | None) -> None:
         super().__init__()
         self._url = url
-        named = f" {glyphs.dot} job {safe(job)}" if job is not None else ""
-        self.header = ClusterHeader(safe(url.partition("://")[2]) + named, glyphs=glyphs)
-        self.table = ClusterTable(job, glyphs=glyphs)
-        self.chosen = ChosenPanel(self.table, glyphs=glyphs)
-        self.keys = KeyBar(self.hints, glyphs=glyphs)
+        named = f" {DOT} job {safe(job)}" if job is not None else ""
+        self.header = ClusterHeader(safe(url.partition("://")[2]) + named)
+        self.table = ClusterTable(job)
+        self.chosen = ChosenPanel(self.table)
+        self.keys = KeyBar(self.hints)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -295,7 +293,7 @@ class ClusterScreen(Drawn, Screen[None]):
         if seen.apart_s is None:
             return seen.totals, PLAIN
         # With little room, the difference of the clocks is shown instead of the counts, because it is rare.
-        both = f"{seen.totals} {self.header.glyphs.dot} {seen.clocks}"
+        both = f"{seen.totals} {DOT} {seen.clocks}"
         return (both if len(both) < self.app.size.width else seen.clocks), WARNING
 
     def refresh_state(self, state: State) -> None:
@@ -324,7 +322,7 @@ class ClusterApp(ScreenApp):
         super().__init__(options)
         self.watch_ = watch
         self.seen = Seen()
-        self.main = ClusterScreen(watch.client.address.url, job, glyphs=self.glyphs)
+        self.main = ClusterScreen(watch.client.address.url, job)
 
     def get_default_screen(self) -> Screen[None]:
         return self.main
@@ -356,7 +354,7 @@ class ClusterApp(ScreenApp):
     def action_help(self) -> None:
         from tfmemtop.ui.screens.help import HelpDialog
 
-        self.push_screen(HelpDialog("cluster", glyphs=self.glyphs))
+        self.push_screen(HelpDialog("cluster"))
 
     # The end of the app.
 

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from textual import events as textual_events
 
 from tfmemtop.ui.draw.lines import Line, Panel
-from tfmemtop.ui.draw.palette import KEY, Glyphs
+from tfmemtop.ui.draw.palette import KEY
 
 Hints = Sequence[tuple[str, str]]
 """Keys and what they do. A hint without a key is a remark."""
@@ -22,8 +22,8 @@ class KeyBar(Panel):
 
     DEFAULT_CSS = "KeyBar { height: 1; }"
 
-    def __init__(self, hints: Callable[[], Hints], *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, hints: Callable[[], Hints]) -> None:
+        super().__init__()
         self._hints = hints
         self._spots: dict[range, str] = {}  # the keys by the cells that they and their words take
 
@@ -151,11 +151,3 @@ WATCHING: tuple[Key, ...] = (
     Key("k", "k", "", "signal", rank=4, steers=True),
 )
 """Keys of the process table that stand in the last line while tfmemtop only watches, and reads no process."""
-
-
-def on_the_key(text: str, glyphs: Glyphs) -> str:
-    """Return *text*, in ASCII with the names of the arrow keys in place of arrows, since ``<`` is another key."""
-    if glyphs.ascii:
-        for arrow, name in zip("←→↑↓", ("Left", "Right", "Up", "Down"), strict=True):
-            text = text.replace(arrow, name)
-    return text

@@ -139,14 +139,14 @@ class NextRunActions(ScreenApp):
 
         if upcoming := self._settable("limit"):
             fitted = self.session.fitting.suggested(upcoming)
-            self.push_screen(limit_dialog(self.session.state, upcoming, fitted, self.glyphs), self._choose)
+            self.push_screen(limit_dialog(self.session.state, upcoming, fitted), self._choose)
 
     def action_gpus(self) -> None:
         from tfmemtop.ui.screens.questions import gpus_dialog
 
         if upcoming := self._upcoming():
             if self.session.state.devices:
-                self.push_screen(gpus_dialog(self.session.state, upcoming, self.glyphs), self._choose)
+                self.push_screen(gpus_dialog(self.session.state, upcoming), self._choose)
             else:
                 self.notify("This machine has no GPU to choose.")
 
@@ -154,7 +154,7 @@ class NextRunActions(ScreenApp):
         from tfmemtop.ui.screens.questions import command_line_dialog
 
         if not self.of_kernel(NO_COMMAND_LINE) and (upcoming := self._upcoming()):
-            self.push_screen(command_line_dialog(upcoming, self.glyphs), self._choose)
+            self.push_screen(command_line_dialog(upcoming), self._choose)
 
     def action_relaunch(self) -> None:
         """Start the next run. If the newest run is still running, ask first."""
@@ -169,7 +169,7 @@ class NextRunActions(ScreenApp):
             if upcoming := self._upcoming():
                 self.notify(restart_yourself(chosen(upcoming.settings) or [SCRIPTS_OWN]))
         elif run.going:
-            self.push_screen(relaunch_dialog(self.session.state, run, upcoming, self.glyphs), self._relaunch)
+            self.push_screen(relaunch_dialog(self.session.state, run, upcoming), self._relaunch)
         else:
             self.session.relaunch()
 
@@ -265,7 +265,7 @@ class NextRunActions(ScreenApp):
                 self._search_begun()
 
         try:
-            self.push_screen(search_dialog(session, upcoming, self.glyphs), done)
+            self.push_screen(search_dialog(session, upcoming), done)
         except ImpossibleSearch as error:
             self.notify(f"{error}. [A] changes it for the next run.")
 
@@ -294,4 +294,4 @@ class NextRunActions(ScreenApp):
                 session.choose(found.upcoming)
                 self.action_relaunch()
 
-        self.push_screen(FitDialog(search, stop=self._stop_search, glyphs=self.glyphs), done)
+        self.push_screen(FitDialog(search, stop=self._stop_search), done)

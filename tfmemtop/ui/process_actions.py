@@ -30,7 +30,7 @@ class ProcessActions(ScreenApp):
         if self.session.watches_only and not self.session.outside:
             # If TensorFlow is in the process, it can be read from outside, and there is more to show.
             self.session.send(events.Attach(pid=message.pid, if_tensorflow=True))
-        self.push_screen(DetailsScreen(self.session, message.pid, glyphs=self.glyphs))
+        self.push_screen(DetailsScreen(self.session, message.pid))
 
     @on(ProcessTable.Attach)
     def _read_from_outside(self, message: ProcessTable.Attach) -> None:
@@ -58,7 +58,7 @@ class ProcessActions(ScreenApp):
             if number is not None:
                 self.session.send(events.Signal(pids=message.pids, signal=number))
 
-        self.push_screen(SignalScreen(message.pids, names, glyphs=self.glyphs), done)
+        self.push_screen(SignalScreen(message.pids, names), done)
 
     # The end of the app.
 
@@ -81,7 +81,7 @@ class ProcessActions(ScreenApp):
             session.send(events.Leave())
             self.exit(ScreenOutcome(0, left_running=True))
         else:
-            self.push_screen(leave_dialog(session.state, self.glyphs), self._leave)
+            self.push_screen(leave_dialog(session.state), self._leave)
 
     def _leave(self, choice: "Leaving | None") -> None:
         from tfmemtop.ui.screens.questions import Leaving

@@ -31,7 +31,6 @@ from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import UNKNOWN_ERROR, describe, part_not_drawn
 from tfmemtop.safe import safe
 from tfmemtop.ui import ScreenOutcome, UiOptions
-from tfmemtop.ui.draw.palette import ASCII, UNCOLOURED, UNICODE
 from tfmemtop.ui.draw.text import exactly
 
 _GIVEN_BACK = (
@@ -74,14 +73,13 @@ class TerminalDriver(LinuxDriver):
             self._file = open(out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False)  # noqa: SIM115
 
     def write(self, data: str) -> None:
-        """Write *data* as Textual does; if the terminal takes only ASCII, convert it, whatever widget drew it.
+        """Write *data* as Textual does.
 
         If the writer thread has ended, since the terminal was closed, *data* is dropped: the thread's queue would
         block once it is full.
         """
-        ascii_only = getattr(self._app, "ascii_only", False)
         if self._writer_thread is not None and self._writer_thread.is_alive():
-            super().write(to_ascii(data) if ascii_only else data)
+            super().write(data)
 
     def start_application_mode(self) -> None:
         """Start as Textual does, and store the modes that this sets. If the start fails, restore the terminal.
@@ -155,28 +153,28 @@ class TerminalDriver(LinuxDriver):
 
 
 class Gate(LineFilter):
-    """Makes text safe that is not safe yet, and keeps the width of each piece of a line.
+    """Makes text safe that is not safe yet, and ASCII where that is wanted; each piece of a line keeps its width.
 
     Textual passes each line that it has drawn (of panels, dialogs, fields, borders, notifications) to its filters.
     Besides these lines, only Textual's own sequences reach the terminal.
     """
 
+    def __init__(self, ascii_only: bool) -> None:
+        super().__init__()
+        self._text = (lambda text: to_ascii(safe(text))) if ascii_only else safe
+
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return *segments* with their text made safe."""
+        """Return *segments* as they may be shown."""
         for segment in segments:
-            if safe(segment.text) is not segment.text and not segment.control:
+            if self._text(segment.text) is not segment.text and not segment.control:
                 return [self._passed(segment) for segment in segments]
         return segments
 
-    @staticmethod
-    def _passed(segment: Segment) -> Segment:
-        text = safe(segment.text)
+    def _passed(self, segment: Segment) -> Segment:
+        text = self._text(segment.text)
         if text is segment.text or segment.control:
             return segment
         return Segment(exactly(text, segment.cell_length), segment.style)
-
-
-_GATE = Gate()
 
 
 class TimedNotification(Notification):
@@ -213,11 +211,13 @@ class ScreenApp(App[ScreenOutcome]):
         super().__init__(driver_class(), ansi_color=True)
         self.animation_level = "none"
         self.ascii_only = options.ascii
-        self.glyphs = ASCII if options.ascii else UNICODE if options.color else UNCOLOURED
+        self.braille = options.color and not options.ascii
+        """Whether areas are made of dots. Without colours, as in ASCII, they are made of characters that differ."""
+        self._gate = Gate(options.ascii)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return the gate, followed by Textual's filters."""
-        return [_GATE, *super().get_line_filters()]
+        return [self._gate, *super().get_line_filters()]
 
     def notify(
         self,

@@ -9,7 +9,7 @@ from rich.style import Style
 from tfmemtop.reports.devices import note
 from tfmemtop.state.views import FRAMEWORK_LAYERS, LAYER_NAMES, NEARLY_FULL_PERCENT, DevicePanel, LayerKind
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, ENDS, FILL, LAYER, LIMIT, LIMIT_MARK, NEARLY_FULL, PEAK, PLAIN
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
 
 EIGHTHS = "▏▎▍▌▋▊▉"
@@ -42,11 +42,12 @@ def apportion(sizes: Sequence[int], width: int, first: int = 0) -> list[int]:
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
+def bar(panel: DevicePanel, width: int, braille: bool = True) -> Line:
     """Return *panel*'s layers side by side in *width* cells, frame included, with a mark at the limit.
 
     The part of the capacity that no layer accounts for stays blank: the driver's reserve, or, before the first
-    reading, everything. If the capacity is unknown, the layers fill the bar.
+    reading, everything. If the capacity is unknown, the layers fill the bar. Without *braille*, it has
+    whole cells only.
     """
     inner = width - 2
     if inner < 1:
@@ -59,17 +60,17 @@ def bar(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
         sizes[-1], rest = sizes[-1] + rest, 0  # less than a cell: otherwise every bar would end with a gap
     sizes.append(rest)
     # Only the solid layer, in use, can end within a cell. That cell belongs to it.
-    eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] is LayerKind.IN_USE and not glyphs.ascii else 0
+    eighths = -(-sizes[0] * inner * 8 // total) if total and kinds[0] is LayerKind.IN_USE and braille else 0
     cells = apportion(sizes, inner, first=-(-eighths // 8))
-    texts = [glyphs.fill.get(kind, " ") * count for kind, count in zip(kinds, cells, strict=True)]
+    texts = [FILL.get(kind, " ") * count for kind, count in zip(kinds, cells, strict=True)]
     if eighths % 8 and len(texts[0]) > eighths // 8:
         texts[0] = texts[0][:-1] + EIGHTHS[eighths % 8 - 1]
     looks = _looks(panel)
     parts = [(text, looks.get(kind, PLAIN)) for text, kind in zip(texts, kinds, strict=True)]
     parts.append((" " * (inner - sum(map(len, texts))), PLAIN))
     if panel.limit is not None and panel.limit < total:
-        parts = _marked(parts, panel.limit * inner // total, glyphs.limit)
-    left, right = glyphs.ends
+        parts = _marked(parts, panel.limit * inner // total, LIMIT_MARK)
+    left, right = ENDS
     return [Segment(left, DIM), *segments(parts), Segment(right, DIM)]
 
 
@@ -100,7 +101,7 @@ def short_usage(panel: DevicePanel) -> str:
     return f"{used[:-1] if used[-1:] == whole[-1:] != UNKNOWN else used}/{whole}"
 
 
-def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
+def legend(panel: DevicePanel, width: int, rows: int) -> list[Line]:
     """Return the bar's layers as words and sizes, in at most *rows* lines of at most *width* cells.
 
     The allocators' limit and peak stand at the right. Where room lacks, free, others and rest are left out, in
@@ -108,17 +109,17 @@ def legend(panel: DevicePanel, width: int, rows: int, glyphs: Glyphs) -> list[Li
     """
     looks = _looks(panel)
     items: dict[LayerKind, Line] = {
-        layer.kind: _item(layer.kind, layer.name, layer.size, looks, glyphs) for layer in panel.layers
+        layer.kind: _item(layer.kind, layer.name, layer.size, looks) for layer in panel.layers
     }
     marks: Line = []
     if LayerKind.IN_USE in items:
         if LayerKind.CACHED not in items:
-            cached = _item(LayerKind.CACHED, "cached", None, looks, glyphs)
+            cached = _item(LayerKind.CACHED, "cached", None, looks)
             items = {LayerKind.IN_USE: items[LayerKind.IN_USE], LayerKind.CACHED: cached, **items}
         marks = segments(
             [
                 *_of_limit(panel),
-                (f"limit {'' if panel.limit is None else glyphs.limit}", LIMIT),
+                (f"limit {'' if panel.limit is None else LIMIT_MARK}", LIMIT),
                 (format_short(panel.limit), PLAIN),
                 *([(_GAP + "peak ", DIM), (format_short(panel.peak), PEAK)] if panel.moment is None else []),
             ]
@@ -146,12 +147,12 @@ def _of_limit(panel: DevicePanel) -> list[tuple[str, Style]]:
     return [(f"{panel.percent_of_limit}% of ", BOLD + NEARLY_FULL)] if _is_nearly_full(panel) else []
 
 
-def shared_legend(panels: Sequence[DevicePanel], glyphs: Glyphs, width: int) -> Line:
+def shared_legend(panels: Sequence[DevicePanel], width: int) -> Line:
     """Return a legend for the bars of *panels*: the layers' names without sizes."""
     without = set(FRAMEWORK_LAYERS) - {layer.kind for panel in panels for layer in panel.layers}
-    looks = [(name, glyphs.fill[kind], LAYER[kind]) for kind, name in LAYER_NAMES.items() if kind not in without]
+    looks = [(name, FILL[kind], LAYER[kind]) for kind, name in LAYER_NAMES.items() if kind not in without]
     line: Line = [Segment(" ")]
-    for name, glyph, style in [*looks, ("limit", glyphs.limit, LIMIT)]:
+    for name, glyph, style in [*looks, ("limit", LIMIT_MARK, LIMIT)]:
         item = [Segment(glyph, style), Segment(f" {name}{_GAP}", DIM)]
         if width_of(line) + width_of(item) > width:
             break
@@ -159,16 +160,16 @@ def shared_legend(panels: Sequence[DevicePanel], glyphs: Glyphs, width: int) -> 
     return line
 
 
-def note_line(panel: DevicePanel, width: int, glyphs: Glyphs) -> Line:
+def note_line(panel: DevicePanel, width: int) -> Line:
     """Return the reason why figures are missing, cut to *width* cells."""
-    return [Segment(fit(f" {note(panel)}", width, glyphs), DIM)]
+    return [Segment(fit(f" {note(panel)}", width), DIM)]
 
 
-def _item(kind: LayerKind, label: str, size: int | None, looks: dict[str, Style], glyphs: Glyphs) -> Line:
+def _item(kind: LayerKind, label: str, size: int | None, looks: dict[str, Style]) -> Line:
     # Sizes keep their width, so that nothing moves sideways while they change.
     figure = f" {format_short(size):<6}"
     emphasis = {LayerKind.IN_USE: BOLD, LayerKind.FREE: DIM}.get(kind, PLAIN)
-    return [Segment(glyphs.fill[kind], looks[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
+    return [Segment(FILL[kind], looks[kind]), Segment(f" {label}", DIM), Segment(figure, emphasis)]
 
 
 def _flow(items: Sequence[Line], marks: Line, width: int) -> list[Line]:

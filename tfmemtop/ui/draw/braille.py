@@ -13,7 +13,22 @@ from rich.style import Style
 
 from tfmemtop.state.history import Sample
 from tfmemtop.state.views import NEARLY_FULL_PERCENT
-from tfmemtop.ui.draw.palette import BOLD, DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import (
+    BOLD,
+    CURSOR,
+    DIM,
+    FAILED,
+    FAILED_MARK,
+    FILL,
+    GROUND,
+    LAYER,
+    LIMIT,
+    LIMIT_LINE,
+    MARK,
+    NEARLY_FULL,
+    PLAIN,
+    STEPS,
+)
 from tfmemtop.ui.draw.scale import Scale
 
 _CODES = {
@@ -66,7 +81,7 @@ class Column(msgspec.Struct, frozen=True):
 class Look(msgspec.Struct, frozen=True):
     """How columns of *rows* cells are painted. A sample has an upper end for each of *kinds*, bottom up."""
 
-    glyphs: Glyphs
+    braille: bool
     kinds: tuple[str, ...]
     rows: int
     scale: Scale
@@ -80,18 +95,18 @@ class Look(msgspec.Struct, frozen=True):
         if limit > self.scale.top or row == self.rows - 1:
             return None
         dot = max(0, self.scale.units(limit, self.rows * 4) - 1) % 4
-        return row, chr(0x2800 | DOTS[0][dot] | DOTS[1][dot]) if self.glyphs.braille else self.glyphs.limit_line
+        return row, chr(0x2800 | DOTS[0][dot] | DOTS[1][dot]) if self.braille else LIMIT_LINE
 
 
 @lru_cache(maxsize=2048)
 def painted(column: Column, look: Look) -> tuple[str, str]:
     """Return the characters of *column*, top first, and for each of them the code of its style."""
-    text, codes = (_dots if look.glyphs.braille else _glyphs)(column, look)
+    text, codes = (_dots if look.braille else _glyphs)(column, look)
     _draw_ground(column, look, text, codes)
     if column.ran_out or column.began:
         for row, code in enumerate(codes):
             if code == " ":
-                text[row], codes[row] = look.glyphs.mark, "l" if column.ran_out else "m"
+                text[row], codes[row] = MARK, "l" if column.ran_out else "m"
     if column.limit is not None:
         full = column.limit * NEARLY_FULL_PERCENT // 100
         if any(sample and sample[0] >= full for sample in column.halves):
@@ -100,13 +115,13 @@ def painted(column: Column, look: Look) -> tuple[str, str]:
     codes.reverse()
     if column.limit is not None and (line := look.limit_cell(column.limit)):
         row, cell = line  # where the area reaches into this row, its dots stay
-        text[row] = chr(ord(text[row]) | ord(cell)) if look.glyphs.braille and text[row] >= "\u2800" else cell
+        text[row] = chr(ord(text[row]) | ord(cell)) if look.braille and text[row] >= "\u2800" else cell
         codes[row] = "l"
     _draw_steps(column, look, text, codes)
     if column.ran_out:
-        text[0], codes[0] = look.glyphs.failed, "x"
+        text[0], codes[0] = FAILED_MARK, "x"
     if column.cursor:
-        text = [look.glyphs.cursor if code == " " else character for character, code in zip(text, codes, strict=True)]
+        text = [CURSOR if code == " " else character for character, code in zip(text, codes, strict=True)]
         codes = ["n" if code == " " else code.upper() if code in _LAYERS else code for code in codes]
     return "".join(text), "".join(codes)
 
@@ -130,7 +145,7 @@ def _draw_ground(column: Column, look: Look, text: list[str], codes: list[str]) 
         return
     sizes = [upper - lower for lower, upper in pairwise([0, *held[-1]])]
     largest = _CODES[look.kinds[sizes.index(max(sizes))]]
-    text[0], codes[0] = look.glyphs.ground, "i" if in_use else largest
+    text[0], codes[0] = GROUND, "i" if in_use else largest
 
 
 def _draw_steps(column: Column, look: Look, text: list[str], codes: list[str]) -> None:
@@ -141,14 +156,14 @@ def _draw_steps(column: Column, look: Look, text: list[str], codes: list[str]) -
             row = look.rows - 1 - dot // 4
             bits[row] = bits.get(row, 0) | DOTS[half][dot % 4]
     for row, drawn in bits.items():
-        text[row], codes[row] = chr(0x2800 | drawn) if look.glyphs.braille else look.glyphs.steps, "s"
+        text[row], codes[row] = chr(0x2800 | drawn) if look.braille else STEPS, "s"
 
 
 def _glyphs(column: Column, look: Look) -> tuple[list[str], list[str]]:
     left, right = column.halves
     both = tuple(map(max, left, right)) if left and right else left or right
     codes = _layers(both, look, look.rows).ljust(look.rows)
-    fill = {_CODES[kind]: look.glyphs.fill[kind] for kind in look.kinds} | {" ": " "}
+    fill = {_CODES[kind]: FILL[kind] for kind in look.kinds} | {" ": " "}
     return [fill[code] for code in codes], list(codes)
 
 

@@ -13,13 +13,15 @@ from rich.segment import Segment
 
 from tfmemtop.state.pool_views import RegionView
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, LAYER, PLAIN, Glyphs
-from tfmemtop.units import format_duration, format_short
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HERE, LAYER, LIMIT_MARK, PLAIN
+from tfmemtop.units import UNKNOWN, format_duration, format_short
 
 _CODES = bytes([ord("0"), *[ord("1")] * 85, *[ord("2")] * 85, *[ord("3")] * 84, ord("4")])
 _RUNS = re.compile("0+|[12]+|[34]+")
 _STYLES = {"0": DIM, "1": LAYER["cached"], "2": LAYER["cached"], "3": LAYER["in_use"], "4": LAYER["in_use"]}
-_UNICODE, _ASCII = str.maketrans("01234", "·░▒▓█"), str.maketrans("01234", ".-+=#")
+SHADES = "·░▒▓█"
+"""The glyphs of cells, from nothing in use to all in use."""
+_SHADED = str.maketrans("01234", SHADES)
 _BORDER = DIM
 
 
@@ -43,11 +45,6 @@ class Arranged(msgspec.Struct, frozen=True):
 
 Label = Callable[[MapRow], Segment]
 """Returns what stands before a row."""
-
-
-def shades(glyphs: Glyphs) -> str:
-    """Return the five glyphs of cells, from nothing in use to all in use."""
-    return "01234".translate(_ASCII if glyphs.ascii else _UNICODE)
 
 
 def merge(cells: bytes, count: int) -> bytes:
@@ -87,11 +84,10 @@ def _rows(counts: Sequence[int], width: int, count: int) -> int:
     return sum(-(-count_ // (width * count)) for count_ in counts)
 
 
-def draw_cells(cells: bytes, glyphs: Glyphs) -> Line:
+def draw_cells(cells: bytes) -> Line:
     """Return a line with a glyph for each of *cells*."""
     codes = cells.translate(_CODES).decode("ascii")
-    table = _ASCII if glyphs.ascii else _UNICODE
-    return [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(codes)]
+    return [Segment(run.translate(_SHADED), _STYLES[run[0]]) for run in _RUNS.findall(codes)]
 
 
 def label_width(width: int) -> int:
@@ -108,24 +104,22 @@ def heading(width: int) -> Line:
     return [Segment(text.ljust(labels)[:width], DIM)]
 
 
-def draw(
-    arranged: Arranged, width: int, seen: range, glyphs: Glyphs, label: Label, paint: Callable[[MapRow], Line]
-) -> list[Line]:
+def draw(arranged: Arranged, width: int, seen: range, label: Label, paint: Callable[[MapRow], Line]) -> list[Line]:
     """Return the rows in *seen*, each exactly *width* cells: its *label*, a border, and its cells, by *paint*."""
-    border = Segment(glyphs.limit, _BORDER)
+    border = Segment(LIMIT_MARK, _BORDER)
     rows = arranged.rows[seen.start : seen.stop]
     return [Segment.adjust_line_length([label(row), border, *paint(row)], width) for row in rows]
 
 
-def region_labels(regions: Sequence[RegionView], width: int, glyphs: Glyphs, chosen: int | None) -> Label:
+def region_labels(regions: Sequence[RegionView], width: int, chosen: int | None) -> Label:
     """Return the labels of a map that is *width* cells wide: each region's figures; *chosen* is one's index."""
 
     def label(row: MapRow) -> Segment:
         room, here = label_width(width) - 1, row.region == chosen
         if not row.first:
             return Segment(" " * room, BOLD if here else PLAIN)
-        text = _label(regions[row.region], room, glyphs)
-        return Segment(glyphs.here + text[1:], CHOSEN) if here else Segment(text, PLAIN)
+        text = _label(regions[row.region], room)
+        return Segment(HERE + text[1:], CHOSEN) if here else Segment(text, PLAIN)
 
     return label
 
@@ -135,8 +129,8 @@ def offset_label(row: MapRow) -> Segment:
     return Segment(f"{'+' + format_short(row.offset):>8}", DIM)
 
 
-def _label(region: RegionView, width: int, glyphs: Glyphs) -> str:
-    taken = taken_at(region, glyphs)
+def _label(region: RegionView, width: int) -> str:
+    taken = taken_at(region)
     full = f"{region.full}%"
     number, size = region.number, format_short(region.size)
     if width >= 37:
@@ -148,10 +142,10 @@ def _label(region: RegionView, width: int, glyphs: Glyphs) -> str:
     return text[:width].ljust(width)
 
 
-def taken_at(region: RegionView, glyphs: Glyphs) -> str:
+def taken_at(region: RegionView) -> str:
     """Return when a region was taken, as time since the run began: ``00:12``, or ``~00:12`` if that is not sure."""
     if region.taken_s is None:
-        return glyphs.dash
+        return UNKNOWN
     return ("" if region.sure else "~") + clock(region.taken_s)
 
 
@@ -160,7 +154,7 @@ def clock(seconds: float) -> str:
     return format_duration(seconds).removeprefix("00:")
 
 
-def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs) -> tuple[list[Line], int]:
+def strip(regions: Sequence[RegionView], width: int, height: int) -> tuple[list[Line], int]:
     """Return the whole pool as one run of cells, in at most *height* lines of *width* cells, and a cell's bytes.
 
     There is a border between regions, if there is room for it. The bytes are those of a cell in the largest region.
@@ -173,14 +167,13 @@ def strip(regions: Sequence[RegionView], width: int, height: int, glyphs: Glyphs
     # "5" stands for the border, so that the whole text can be cut into lines at once.
     parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
     text = ("5" if bordered else "").join(parts)[: width * height]
-    table = _ASCII if glyphs.ascii else _UNICODE
-    bar = Segment(glyphs.limit, PLAIN)
+    bar = Segment(LIMIT_MARK, PLAIN)
     lines: list[Line] = []
     for start in range(0, len(text), width):
         line: Line = []
         for index, piece in enumerate(text[start : start + width].split("5")):
             line += [bar] if index else []
-            line += [Segment(run.translate(table), _STYLES[run[0]]) for run in _RUNS.findall(piece)]
+            line += [Segment(run.translate(_SHADED), _STYLES[run[0]]) for run in _RUNS.findall(piece)]
         lines.append(Segment.adjust_line_length(line, width))
     return lines, largest.size * count // len(largest.cells)
 

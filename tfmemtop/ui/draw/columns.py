@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, PLAIN
 from tfmemtop.units import UNKNOWN
 
 R = TypeVar("R")
@@ -42,13 +42,13 @@ class Column(msgspec.Struct, Generic[R], frozen=True):
         value = self.value(row)
         return None if value is None else self.show(value) or None
 
-    def pad(self, text: str | None, glyphs: Glyphs, room: int = 0) -> str:
+    def pad(self, text: str | None, room: int = 0) -> str:
         """Return *text*, or a dash, in exactly *room* cells, or else in the column's width."""
         room = room or self.width
         if text is None:
             text = UNKNOWN  # one cell wide: nothing to fit
         elif not text.isascii() or len(text) > room:
-            text = fit(text, room, glyphs)
+            text = fit(text, room)
             blanks = " " * (room - cell_len(text))
             return text + blanks if self.left else blanks + text
         return text.ljust(room) if self.left else text.rjust(room)
@@ -79,9 +79,9 @@ def names(columns: Iterable[Column[R]]) -> str:
     return " ".join(f"{one.name:<{one.width}}" if one.left else f"{one.name:>{one.width}}" for one in columns)
 
 
-def figures(columns: Iterable[Column[R]], row: R, glyphs: Glyphs) -> str:
+def figures(columns: Iterable[Column[R]], row: R) -> str:
     """Return what *columns* show of *row*."""
-    return " ".join(column.pad(column.text(row), glyphs) for column in columns)
+    return " ".join(column.pad(column.text(row)) for column in columns)
 
 
 class Layout(msgspec.Struct, Generic[R], frozen=True):

@@ -24,7 +24,7 @@ from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, painted
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.palette import FAILED_MARK, MARK, TICK, UP
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.window import FOLD, FOLD_CELLS, Window
 from tfmemtop.units import format_duration, format_short
@@ -66,8 +66,8 @@ def steps_top_s(steps: Sequence[float | None]) -> float:
 class Graph:
     """One device's graph. It keeps the columns that are complete, and the scale, so that that seldom changes."""
 
-    def __init__(self, glyphs: Glyphs) -> None:
-        self._glyphs = glyphs
+    def __init__(self, braille: bool = True) -> None:
+        self._braille = braille
         self._reader = Reader()
         self._scale: Scale | None = None
 
@@ -106,17 +106,17 @@ class Graph:
         in_use, highest = (max((sample[layer] for sample in samples), default=0) for layer in (0, -1))
         whole = max(panel.capacity, highest) if panel.capacity else None  # an earlier run's limit may have been larger
         self._scale = scale(choice, in_use, highest, whole, self._scale)
-        look = Look(self._glyphs, panel.kinds, rows, self._scale)
+        look = Look(self._braille, panel.kinds, rows, self._scale)
         columns = _columns(panel, window, cells, began, halves)
         if steps is not None:
             dots = [*_steps_line(steps, rows * 4), range(0)]  # the second half of the newest column may not have begun
             pairs = zip(columns, dots[::2], dots[1::2], strict=False)
             columns = [replace(column, steps=(left, right)) for column, left, right in pairs]
         columns += [Column()] * (cells - len(columns))  # the future
-        lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale, self._glyphs))
+        lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale))
         row = 1 if "l" in lines[0][1] and rows > 2 else 0  # below the line of the limit
-        lines[row] = _with_phases(*lines[row], panel.phases, window.column_s(cells), list(halves), self._glyphs)
-        left = gutters(self._scale.figures(rows), rows, self._glyphs) if gutter else [[]] * rows
+        lines[row] = _with_phases(*lines[row], panel.phases, window.column_s(cells), list(halves))
+        left = gutters(self._scale.figures(rows), rows) if gutter else [[]] * rows
         area = [[*figure, *styled(*line, STYLES)] for figure, line in zip(left, lines, strict=True)]
         return [*area, _axis(panel, window, began, look, list(halves), cells, gutter)]
 
@@ -208,7 +208,7 @@ def _with_texts(
 
 
 def _with_phases(
-    text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int], glyphs: Glyphs
+    text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int]
 ) -> tuple[str, str]:
     """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
 
@@ -220,8 +220,8 @@ def _with_phases(
         if not numbers or number < numbers[0]:
             continue
         at, label = bisect_left(numbers, number), safe(phase.label)
-        narrow = f"{glyphs.mark}{label} " if all(cell_len(each) == 1 for each in label) else glyphs.mark
-        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, glyphs.mark):
+        narrow = f"{MARK}{label} " if all(cell_len(each) == 1 for each in label) else MARK
+        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK):
             end = at + len(said)
             if end <= len(text) and not codes[max(0, at - 1) : end].strip(" m"):
                 text, codes = text[:at] + said + text[end:], codes[:at] + "n" * len(said) + codes[end:]
@@ -229,15 +229,15 @@ def _with_phases(
     return text, codes
 
 
-def _note(panel: DevicePanel, scale: Scale, glyphs: Glyphs) -> list[tuple[str, str]]:
+def _note(panel: DevicePanel, scale: Scale) -> list[tuple[str, str]]:
     """Return what lies above the top of *scale*, as texts with the codes of their styles."""
     limit = panel.limits[-1].size if panel.limits else None
     parts = []
     if scale.whole is not None and scale.top < scale.whole:
         if limit is not None and scale.top < limit != scale.whole:
-            parts.append((f"{glyphs.up} limit {format_short(limit)}  ", "l"))
+            parts.append((f"{UP} limit {format_short(limit)}  ", "l"))
         whole = "card" if panel.gpu else "limit" if panel.capacity == limit else "host"
-        parts.append((f"{glyphs.up} {whole} {format_short(scale.whole)}", "n"))
+        parts.append((f"{UP} {whole} {format_short(scale.whole)}", "n"))
     return parts
 
 
@@ -254,7 +254,7 @@ def _axis(
 
     *numbers* are those of its columns.
     """
-    glyphs, scale = look.glyphs, look.scale
+    scale = look.scale
     column_s = window.column_s(cells)
 
     def cell(number: int) -> int:
@@ -263,7 +263,7 @@ def _axis(
     def places(t: float, tick: str, name: str) -> Places:
         return label_places(cell(History.newest_column(column_s, t)), tick, name)
 
-    runs = [places(mark.t, glyphs.tick, mark.name) for mark in began]
+    runs = [places(mark.t, TICK, mark.name) for mark in began]
     folds = [(fold, pause_s) for fold, pause_s in window.folds(cells) if numbers and fold.start > numbers[0]]
     for fold, pause_s in folds:
         at, name = cell(fold.start) - FOLD_CELLS, f" {format_duration(pause_s)} {FOLD}"
@@ -279,13 +279,13 @@ def _axis(
     labels: list[Places] = [((end, f" {right} "),), tuple(scales)]
     begins = [first for (first, _), *_ in runs[: len(began)] if first >= 0]
     for place, mark in enumerate(began):
-        first, full = runs[place][0][0], f"{glyphs.tick}{mark.name}{mark.more} "
+        first, full = runs[place][0][0], f"{TICK}{mark.name}{mark.more} "
         after = min((begin for begin in begins if begin > first), default=cells)
         if len(begins) > 1 and first + len(full) < after:
             runs[place] = ((first, full), *runs[place])
     labels += [*ends, *runs] if window.start is None and not folds else [*runs, *ends]
     if panel.moment is not None:
         at = cell(History.newest_column(column_s, panel.moment))
-        labels.insert(0, ((at, glyphs.tick),))
-    failures = [places(t, glyphs.failed, "out of memory") for t in panel.ran_out]
-    return axis(cells, labels, failures, glyphs, bottom=scale.bottom_figure if gutter else None)
+        labels.insert(0, ((at, TICK),))
+    failures = [places(t, FAILED_MARK, "out of memory") for t in panel.ran_out]
+    return axis(cells, labels, failures, bottom=scale.bottom_figure if gutter else None)

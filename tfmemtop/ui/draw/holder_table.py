@@ -14,9 +14,23 @@ from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed
 from tfmemtop.state.holders import By, Part
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, HOLDER, LETTER, PEAK, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import (
+    BOLD,
+    CHOSEN,
+    DIM,
+    ELLIPSIS,
+    FAILED_MARK,
+    GOOD,
+    HERE,
+    HOLDER,
+    LETTER,
+    MORE,
+    PEAK,
+    PLAIN,
+    WARNING,
+)
 from tfmemtop.ui.draw.text import end_of, exactly
-from tfmemtop.units import duration, format_bytes, format_count, format_short
+from tfmemtop.units import UNKNOWN, duration, format_bytes, format_count, format_short
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
 _BAR_MOST, _BAR_LEAST = 60, 6
@@ -60,7 +74,7 @@ def row_line(
     by: By,
     most: float,
     width: int,
-    glyphs: Glyphs,
+    braille: bool,
     *,
     chosen: bool = False,
     opened: bool = False,
@@ -70,14 +84,14 @@ def row_line(
     A share of *most* (both 0 to 1) fills the bar.
     """
     shape = columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name, glyphs.ellipsis), shape.name)
-    line: Line = [Segment(_mark(chosen, opened, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
+    name = exactly(end_of(words.holder(row.name, row.kind, by), shape.name), shape.name)
+    line: Line = [Segment(_mark(chosen, opened), BOLD), Segment(name, CHOSEN if chosen else PLAIN)]
     line.append(Segment(" "))
     if shape.kind:
         line += [*kinds_label(row, shape.kind), Segment(" ")]
     line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
     if shape.bar:
-        line += bar(row, most, shape.bar, glyphs)
+        line += bar(row, most, shape.bar, braille)
     line.append(Segment(f"{_percent(row.share):>{_SHARE}}"))
     line.append(Segment(f"{format_count(row.count) if row.count else '':>{_COUNT}}", DIM))
     return Segment.adjust_line_length(line, width)
@@ -100,7 +114,7 @@ def kind_label(kind: Kind, width: int) -> Line:
     return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
 
 
-def bar(row: HolderRow, most: float, width: int, glyphs: Glyphs) -> Line:
+def bar(row: HolderRow, most: float, width: int, braille: bool) -> Line:
     """Return a row's share as a bar by kind, padded to *width* cells. A share of *most* fills it.
 
     It is made of the kinds' letters without Braille, else its end is exact to an eighth of a cell.
@@ -111,9 +125,9 @@ def bar(row: HolderRow, most: float, width: int, glyphs: Glyphs) -> Line:
     begin = 0
     for kind, end in row.mix:
         upto = max(begin, round(end * cells))
-        line.append(Segment(("█" if glyphs.braille else LETTER[kind.value]) * (upto - begin), HOLDER[kind.value]))
+        line.append(Segment(("█" if braille else LETTER[kind.value]) * (upto - begin), HOLDER[kind.value]))
         begin = upto
-    if glyphs.braille and eighths % 8:  # the last cell shows how far it is filled
+    if braille and eighths % 8:  # the last cell shows how far it is filled
         last = row.mix[-1][0] if row.mix else row.kind
         line = [*_first(line, eighths // 8), Segment(_EIGHTHS[eighths % 8], HOLDER[last.value])]
     return Segment.adjust_line_length(line, width)
@@ -134,11 +148,11 @@ def _percent(share: float) -> str:
     return f"{percent:.0f}%" if percent >= 9.95 else f"{percent:.1f}%"
 
 
-def _mark(chosen: bool, opened: bool, glyphs: Glyphs) -> str:
-    return (glyphs.here if chosen else " ") + (glyphs.more if opened else " ")
+def _mark(chosen: bool, opened: bool) -> str:
+    return (HERE if chosen else " ") + (MORE if opened else " ")
 
 
-def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
+def part_line(part: Part, width: int, *, chosen: bool = False) -> Line:
     """Return the line about an operation's allocations of one shape.
 
     It shows bytes, count, shape, what they are for, the operation, and the script's line.
@@ -147,19 +161,19 @@ def part_line(part: Part, width: int, glyphs: Glyphs, *, chosen: bool = False) -
     region_cells = 8 if width >= 100 else 0
     place = spot(part.line.file, part.line.line) if part.line else ""
     place_cells = min(cell_len(place), 26 if width >= 120 else 16)
-    text = f"{format_short(part.bytes):>{_BYTES}} {f'{glyphs.failed}{part.count}':<6}"
+    text = f"{format_short(part.bytes):>{_BYTES}} {f'{FAILED_MARK}{part.count}':<6}"
     line: Line = [
-        Segment(glyphs.here if chosen else " ", BOLD),
+        Segment(HERE if chosen else " ", BOLD),
         Segment(f"   {text}", CHOSEN if chosen else PLAIN),
-        Segment(exactly(fit(shape_text(part), shape_cells, glyphs), shape_cells) + " "),
+        Segment(exactly(fit(shape_text(part), shape_cells), shape_cells) + " "),
     ]
     if region_cells:
         line.append(Segment(exactly(safe(part.region), region_cells) + " ", DIM))
     used = 4 + len(text) + shape_cells + 1 + (region_cells + 1 if region_cells else 0) + place_cells + 3
     room = max(4, width - used)
     name = part.python_name or words.operation(part.operation) or words.UNKNOWN
-    line.append(Segment(exactly(end_of(name, room, glyphs.ellipsis), room) + "  "))
-    line.append(Segment(exactly(end_of(place, place_cells, glyphs.ellipsis), place_cells), DIM))
+    line.append(Segment(exactly(end_of(name, room), room) + "  "))
+    line.append(Segment(exactly(end_of(place, place_cells), place_cells), DIM))
     return Segment.adjust_line_length(line, width)
 
 
@@ -178,23 +192,22 @@ def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
     return [Segment(exactly(text, width), DIM)]
 
 
-def change_line(row: Change, by: By, width: int, glyphs: Glyphs, *, chosen: bool = False) -> Line:
+def change_line(row: Change, by: By, width: int, *, chosen: bool = False) -> Line:
     """Return what differs between two windows for a holder, in one line of *width* cells."""
     name_cells, kind_cells = _change_columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells, glyphs.ellipsis), name_cells)
-    line: Line = [Segment(_mark(chosen, False, glyphs), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
+    name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells), name_cells)
+    line: Line = [Segment(_mark(chosen, False), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
     if kind_cells:
         line += [*kind_label(row.kind, kind_cells), Segment(" ")]
-    none = glyphs.dash
-    line.append(Segment(f"{format_short(row.before) if row.before else none:>11}"))
-    line.append(Segment(f"{format_short(row.after) if row.after else none:>11}"))
+    line.append(Segment(f"{format_short(row.before) if row.before else UNKNOWN:>11}"))
+    line.append(Segment(f"{format_short(row.after) if row.after else UNKNOWN:>11}"))
     look = WARNING if row.change > 0 else GOOD if row.change < 0 else DIM
     line.append(Segment(f"{signed(row.change):>10}", look))
     line.append(Segment(f"{row.count:+,}".rjust(7) if row.count else " " * 7, DIM))
     room = min(_BAR_MOST, width - width_of(line) - 2)
     if row.change and room >= _BAR_LEAST:
         cells = max(1, round(room * row.part))
-        line.append(Segment("  " + ("█" if glyphs.braille else "+" if row.change > 0 else "-") * cells, look))
+        line.append(Segment("  " + "█" * cells, look))
     return Segment.adjust_line_length(line, width)
 
 
@@ -240,35 +253,32 @@ def facts(
     began: float,
     width: int,
     rows: int,
-    glyphs: Glyphs,
 ) -> list[Line]:
     """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
     items: list[Line] = [
-        _item("peak", format_bytes(window.peak), glyphs, bold=True),
+        _item("peak", format_bytes(window.peak), bold=True),
         *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
-        _item("recorded at", clock(began), glyphs),
-        _item("opened", window.opened.text, glyphs),
+        _item("recorded at", clock(began)),
+        _item("opened", window.opened.text),
     ]
     if made is not None and made.operation:
-        items.append(
-            _item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST, glyphs.ellipsis), glyphs)
-        )
+        items.append(_item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST)))
     if window.phase:
-        items.append(_item("in", safe(window.phase), glyphs))
+        items.append(_item("in", safe(window.phase)))
     waited = window.opened is events.Opened.WAITING
     if not (window.steps or window.phase or waited) and (short := window.closed.text):
         items.append([Segment(short, WARNING)])
     if window.function and window.steps:
-        items.append(_item("step of", safe(window.function), glyphs))
-    items.append(_item(words.USED_BEFORE, format_bytes(window.before), glyphs))
+        items.append(_item("step of", safe(window.function)))
+    items.append(_item(words.USED_BEFORE, format_bytes(window.before)))
     if window.cost_us is not None:
-        items.append(_item(words.COST, duration(window.cost_us), glyphs))
+        items.append(_item(words.COST, duration(window.cost_us)))
     if window.lost:
         items.append([Segment(words.lost(window.lost), WARNING)])
-    return [cut(line, width, glyphs) for line in flow(items, width)[:rows]]
+    return [cut(line, width) for line in flow(items, width)[:rows]]
 
 
-def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
+def legend(shown: Listed, width: int) -> Line:
     """Return the kinds in *shown*, the largest first and unknown last, with letter, name and bytes."""
     line: Line = [Segment(" ")]
     for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
@@ -280,13 +290,13 @@ def legend(shown: Listed, width: int, glyphs: Glyphs) -> Line:
             Segment("  "),
         ]
         if width_of(line) + width_of(item) > width + 2:
-            line.append(Segment(glyphs.ellipsis, DIM))
+            line.append(Segment(ELLIPSIS, DIM))
             break
         line += item
     return Segment.adjust_line_length(line, width, pad=False)
 
 
-def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Line:
+def detail(row: HolderRow, part: Part | None, width: int) -> Line:
     """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
     if part is None:
         said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]
@@ -295,26 +305,26 @@ def detail(row: HolderRow, part: Part | None, width: int, glyphs: Glyphs) -> Lin
             for kind, size in row.kinds:
                 look = HOLDER[kind.value]
                 said += [Segment(f"  {words.kind(kind)}", look), Segment(f" {format_short(size)}", DIM)]
-        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2), glyphs.ellipsis)
-        return cut([Segment(f" {name}", BOLD), *said], width, glyphs)
+        name = end_of(words.holder(row.name, row.kind), max(8, width - width_of(said) - 2))
+        return cut([Segment(f" {name}", BOLD), *said], width)
     code = ""
     if part.line:
         code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}"
     name = part.operation or part.python_name or words.UNKNOWN
     room = max(16, width - 1 - min(len(code), width // 2))
-    name = end_of(name, room, glyphs.ellipsis)
-    return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)])), glyphs), DIM)]
+    name = end_of(name, room)
+    return [Segment(f" {name}", BOLD), Segment(fit(code, max(0, width - 1 - width_of([Segment(name)]))), DIM)]
 
 
-def calls(part: Part | None, width: int, glyphs: Glyphs) -> Line:
+def calls(part: Part | None, width: int) -> Line:
     """Return the script's calls that led to the operation of *part*; the innermost come last, and are kept."""
     stack = list(frames(part.line)) if part else []
     text = " > ".join(stack)
     while len(stack) > 1 and cell_len(text) >= width - 1:
         del stack[0]
-        text = " > ".join([glyphs.ellipsis, *stack])
-    return [Segment(f" {fit(text, width - 1, glyphs)}", DIM)]
+        text = " > ".join([ELLIPSIS, *stack])
+    return [Segment(f" {fit(text, width - 1)}", DIM)]
 
 
-def _item(name: str, value: str, glyphs: Glyphs, *, bold: bool = False) -> Line:
+def _item(name: str, value: str, *, bold: bool = False) -> Line:
     return [Segment(f"{name} ", DIM), Segment(value, PEAK if bold else PLAIN)]

@@ -16,11 +16,10 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tfmemtop.charset import to_ascii
 from tfmemtop.failure import not_drawn
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.draw.palette import ERROR, PLAIN, RULE, TITLE, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import ELLIPSIS, ERROR, LINE, PLAIN, RULE, TITLE
 from tfmemtop.ui.draw.text import wrap
 
 Line = list[Segment]
@@ -34,9 +33,8 @@ class Panel(Widget):
 
     DEFAULT_CSS = "Panel { width: 1fr; height: 1fr; background: ansi_default; }"
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.glyphs = glyphs
         self.state = State()
         self._lines: list[Line] = []
         self._strips: list[Strip] = []
@@ -77,8 +75,6 @@ class Panel(Widget):
             return [cannot_be_drawn("this panel", error, width)]
 
     def _strip(self, line: Line, width: int) -> Strip:
-        if self.glyphs.ascii:
-            line = [Segment(to_ascii(text), style) for text, style, _ in line]
         return Strip(line).adjust_cell_length(width)
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -106,8 +102,8 @@ class Panel(Widget):
     def title_line(self, width: int, title: str, right: str = "", chosen: bool = False) -> Line:
         """Return a rule across the panel, with *title* at its left end and *right* at its right end."""
         title, right = safe(title), safe(right)
-        rule = self.glyphs.rule
-        left = f" {fit(title, max(4, width - 4), self.glyphs)} "
+        rule = LINE
+        left = f" {fit(title, max(4, width - 4))} "
         room = width - 2 - cell_len(left) - (cell_len(right) + 3 if right else 0)
         if right and room < 1:
             right, room = "", width - 2 - cell_len(left)
@@ -118,15 +114,15 @@ class Panel(Widget):
         return line
 
 
-def fit(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
+def fit(text: str, width: int) -> str:
     """Return *text*, made safe, in at most *width* cells. An ellipsis replaces the end of a longer text."""
     text = safe(text)
     if cell_len(text) <= width:
         return text
-    return set_cell_size(text, max(0, width - 1)).rstrip() + glyphs.ellipsis if width > 0 else ""
+    return set_cell_size(text, max(0, width - 1)).rstrip() + ELLIPSIS if width > 0 else ""
 
 
-def cut(line: Line, width: int, glyphs: Glyphs = UNICODE) -> Line:
+def cut(line: Line, width: int) -> Line:
     """Return *line* in at most *width* cells. An ellipsis replaces the end of a longer line."""
     kept: Line = []
     room = width
@@ -134,7 +130,7 @@ def cut(line: Line, width: int, glyphs: Glyphs = UNICODE) -> Line:
         taken = cell_len(segment.text)
         last = at == len(line) - 1
         if taken > room or (taken == room and not last):
-            return [*kept, Segment(fit(segment.text + glyphs.ellipsis, room, glyphs), segment.style)]
+            return [*kept, Segment(fit(segment.text + ELLIPSIS, room), segment.style)]
         kept.append(segment)
         room -= taken
     return kept

@@ -9,10 +9,10 @@ from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.lookup import device_of
 from tfmemtop.state.pool_views import GrowthView, PoolKey, PoolMap, RegionView, percent
-from tfmemtop.ui.draw.chunk_map import Arranged, clock, shades, taken_at
+from tfmemtop.ui.draw.chunk_map import SHADES, Arranged, clock, taken_at
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING, Glyphs
-from tfmemtop.units import duration, format_bytes, format_count, format_short
+from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, PLAIN, TITLE, WARNING
+from tfmemtop.units import UNKNOWN, duration, format_bytes, format_count, format_short
 
 Section = tuple[str, list[Line]]
 """A title and its lines, the most important ones first."""
@@ -46,12 +46,12 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
     return flow(items, width)[:rows]
 
 
-def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: Glyphs) -> list[Line]:
+def inside(view: PoolMap, reading: events.Allocator | None, width: int) -> list[Line]:
     """Return one line of figures that the table of allocators does not show.
 
     If the pool has grown since the map was read, the map's figures are of another moment, and are left blank.
     """
-    items = [_item("largest free", glyphs.dash), _item("fragmented", glyphs.dash)]
+    items = [_item("largest free", UNKNOWN), _item("fragmented", UNKNOWN)]
     if reading is None or reading.pool in (None, view.read.pool):
         cut = _item("fragmented", f"{round(100 * view.read.fragmentation)}%", _how_cut(view))
         items = [_item("largest free", format_short(view.read.largest_free)), cut]
@@ -63,9 +63,9 @@ def inside(view: PoolMap, reading: events.Allocator | None, width: int, glyphs: 
     return flow(items, width, "  ")[:1]
 
 
-def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
+def shades_legend(cell_bytes: int) -> Line:
     """Return what the glyphs mean, and how many bytes a cell stands for."""
-    none, light, medium, dense, full = list(shades(glyphs))
+    none, light, medium, dense, full = list(SHADES)
     return segments(
         [
             (f" {full}", LAYER["in_use"]),
@@ -80,9 +80,9 @@ def shades_legend(cell_bytes: int, glyphs: Glyphs) -> Line:
     )
 
 
-def legend(view: PoolMap, arranged: Arranged, width: int, glyphs: Glyphs) -> Line:
+def legend(view: PoolMap, arranged: Arranged, width: int) -> Line:
     """Return what the glyphs mean, and how long and how often the map is read, if that fits."""
-    line = shades_legend(arranged.cell_bytes, glyphs)
+    line = shades_legend(arranged.cell_bytes)
     more = ""
     if view.read.cost_us is not None:
         more = f"   read in {duration(view.read.cost_us)}"
@@ -101,22 +101,22 @@ def place(state: State, key: PoolKey) -> str:
     return f"{key[1]} on GPU {device.info.index}"
 
 
-def region_line(region: RegionView, width: int, glyphs: Glyphs) -> Line:
+def region_line(region: RegionView, width: int) -> Line:
     """One region in a sentence."""
-    taken = "when it was taken is not known" if region.taken_s is None else f"taken at {taken_at(region, glyphs)}"
+    taken = "when it was taken is not known" if region.taken_s is None else f"taken at {taken_at(region)}"
     text = f" region {region.number} at {format_short(region.offset)}, {taken}, {format_short(region.size)}"
     text += f", {region.full}% full"
     chunks = f"{region.chunks} chunk{'' if region.chunks == 1 else 's'}"
     more = f", {chunks}, {region.chunks_in_use} in use, at address {region.address:#x}"
-    return [Segment(text[:width], BOLD), Segment(fit(more, width - len(text), glyphs), DIM)]
+    return [Segment(text[:width], BOLD), Segment(fit(more, width - len(text)), DIM)]
 
 
-def sections(view: PoolMap, width: int, glyphs: Glyphs) -> list[Section]:
+def sections(view: PoolMap, width: int) -> list[Section]:
     """Return the tables beside the map, each line at most *width* cells."""
     return [
-        ("Number of chunks by size", _sizes(view, width, glyphs)),
-        ("Biggest chunks in use", _biggest(view, width, glyphs)),
-        ("How the pool grew", _growths(view.growths, width, glyphs)),
+        ("Number of chunks by size", _sizes(view, width)),
+        ("Biggest chunks in use", _biggest(view, width)),
+        ("How the pool grew", _growths(view.growths, width)),
     ]
 
 
@@ -146,14 +146,14 @@ def _how_cut(view: PoolMap) -> Style:
     return WARNING if view.read.fragmentation >= _BADLY_CUT else PLAIN
 
 
-def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
+def _sizes(view: PoolMap, width: int) -> list[Line]:
     rows = view.sizes
     if not rows:
         return []
     most = max(max(row.in_use for row in rows), 1)
     free_bytes = any(row.free for row in rows)
     room = max(3, width - 9 - 8 - (18 if free_bytes else 0))
-    full = shades(glyphs)[4]
+    full = SHADES[4]
     head = f"   from  {'in use':<{room + 7}}"
     head += "   free free bytes" if free_bytes else ""
     lines: list[Line] = [[Segment(head[:width], DIM)]]
@@ -167,14 +167,14 @@ def _sizes(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
         ]
         if free_bytes and row.free:
             # BFC's last bin has no upper limit on the size of its chunks.
-            least = (">=" if glyphs.ascii else "≥") if row.free_above else ""
+            least = "≥" if row.free_above else ""
             free = f" {least + format_short(row.free_bytes):>10}"
             line += [Segment(f" {row.free:>6}"), Segment(free, LAYER["cached"])]
         lines.append(line)
     return lines
 
 
-def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
+def _biggest(view: PoolMap, width: int) -> list[Line]:
     if not view.biggest:
         return []
     places = [f"#{one.region} +{format_short(one.offset)}" if one.region is not None else "" for one in view.biggest]
@@ -184,14 +184,14 @@ def _biggest(view: PoolMap, width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = [[Segment(f"{heads}       waste  region"[:width], DIM)]]
     for chunk, where in zip(view.biggest, places, strict=True):
         share = percent(chunk.waste, chunk.size)
-        waste = f"{format_short(chunk.waste)} {share:>2}%" if chunk.waste else glyphs.dash
+        waste = f"{format_short(chunk.waste)} {share:>2}%" if chunk.waste else UNKNOWN
         head = f" {format_short(chunk.size):>7} " + (f"{format_short(chunk.requested):>7} " if asked else "")
         line = segments([(head, PLAIN), (f"{waste:>12}", WARNING if share >= 10 else DIM)])
-        lines.append([*line, Segment(fit(f"  {where}", max(0, width - width_of(line)), glyphs), DIM)])
+        lines.append([*line, Segment(fit(f"  {where}", max(0, width - width_of(line))), DIM)])
     return lines
 
 
-def _growths(growths: Sequence[GrowthView], width: int, glyphs: Glyphs) -> list[Line]:
+def _growths(growths: Sequence[GrowthView], width: int) -> list[Line]:
     """Return the table of *growths*, the newest first."""
     if not growths:
         return []
@@ -205,5 +205,5 @@ def _growths(growths: Sequence[GrowthView], width: int, glyphs: Glyphs) -> list[
         now = "given back" if growth.change < 0 else now
         text = f" {clock(growth.at_s) + tenth:>9} {sign + format_short(abs(growth.change)):>8}"
         text += f" {format_short(growth.after):>7}  "
-        lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text)), glyphs), DIM)])
+        lines.append([Segment(text[:width]), Segment(fit(now, max(0, width - len(text))), DIM)])
     return lines

@@ -4,11 +4,7 @@ Only the terminal's own sixteen colours and its own background are used, so that
 both work. Whatever a colour means, a glyph or a word means too.
 """
 
-import msgspec
-from msgspec.structs import asdict, replace
 from rich.style import Style
-
-from tfmemtop.charset import to_ascii
 
 PLAIN = Style()
 DIM = Style(color="bright_black")
@@ -60,82 +56,24 @@ LETTER = {kind: letter for kind, (letter, _) in _HOLDERS.items()}
 HOLDER = {kind: style for kind, (_, style) in _HOLDERS.items()}
 """The style of each kind of holder."""
 
+# Glyphs. With ``--ascii`` the screen's last filter replaces them by ``charset.to_ascii``; each has a character there.
 
-class Glyphs(msgspec.Struct, frozen=True, eq=False):
-    """The characters to draw with: those of Unicode, or, with ``--ascii``, of ASCII.
-
-    ``braille``: areas are made of dots. Without it, as without colours, they are made of characters that differ.
-    """
-
-    ascii: bool
-    braille: bool
-    fill: dict[str, str]  # by kind of layer
-    rule: str
-    limit: str
-    limit_line: str
-    ground: str  # memory that is too little to have a height
-    mark: str  # a moment in a graph, drawn through the blank cells of its column
-    cursor: str  # the chosen moment, drawn likewise
-    steps: str
-    tick: str
-    failed: str
-    here: str  # the row under the cursor
-    running: str
-    ended: str
-    dash: str
-    dot: str
-    up: str
-    down: str
-    branch: str
-    last_branch: str
-    trunk: str
-    ellipsis: str
-    ends: tuple[str, str]
-    more: str
-    runs: tuple[str, str]  # marks of the first and the second of two runs
-
-
-UNICODE = Glyphs(
-    ascii=False,
-    braille=True,
-    fill={
-        **{"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
-        **{"jax": "▞", "pytorch": "▚", "cupy": "▤", "rmm": "▥"},
-    },
-    rule="─",
-    limit="▏",
-    limit_line="╌",
-    ground="▁",
-    mark="┊",
-    cursor="│",
-    steps="•",
-    tick="╵",
-    failed="×",
-    here="▸",
-    running="●",
-    ended="■",
-    dash="—",
-    dot="·",
-    up="▲",
-    down="▼",
-    branch="├─ ",
-    last_branch="└─ ",
-    trunk="│  ",
-    ellipsis="…",
-    ends=("▐", "▌"),
-    more="▾",
-    runs=("●", "○"),
-)
-UNCOLOURED = replace(UNICODE, braille=False)
-_CONVERTED = {name: to_ascii(text) for name, text in asdict(UNICODE).items() if isinstance(text, str)}
-_OTHERS = {
-    "fill": {
-        **{"in_use": "#", "cached": "=", "rest": "+", "others": "-", "free": "."},
-        **{"jax": "J", "pytorch": "P", "cupy": "C", "rmm": "R"},
-    },
-    "limit_line": "~",
-    "ground": "_",
-    "ends": ("[", "]"),
-    "runs": ("*", "o"),
+FILL = {
+    **{"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
+    **{"jax": "▞", "pytorch": "▚", "cupy": "▤", "rmm": "▥"},
 }
-ASCII = replace(UNICODE, ascii=True, braille=False, **(_CONVERTED | _OTHERS))
+"""By kind of layer."""
+ENDS = "▐", "▌"
+RUN_MARKS = "●", "○"
+"""The marks of the first and the second of two runs."""
+LINE, LIMIT_MARK, LIMIT_LINE = "─", "▏", "╌"
+GROUND = "▁"
+"""Memory that is too little to have a height."""
+MARK, CURSOR = "┊", "│"
+"""A moment in a graph, and the chosen one, drawn through the blank cells of its column."""
+STEPS, TICK, FAILED_MARK = "•", "╵", "×"
+HERE = "▸"
+"""The row under the cursor."""
+RUNNING, ENDED = "●", "■"
+DOT, UP, DOWN, MORE, ELLIPSIS = "·", "▲", "▼", "▾", "…"
+BRANCH, LAST_BRANCH, TRUNK = "├─ ", "└─ ", "│  "

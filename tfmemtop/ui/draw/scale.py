@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, RULE, Glyphs
+from tfmemtop.ui.draw.palette import DIM, LIMIT, LINE, PLAIN, RULE
 from tfmemtop.units import format_short
 
 _HALVINGS_MOST = 10  # a linear scale shows at least a thousandth of a card, since less is not worth showing
@@ -138,15 +138,14 @@ def _labelled(cells: int, rule: str, labels: tuple[tuple[str, Places], ...]) -> 
     return tuple(styled("".join(line), "".join(taken), _STYLES))
 
 
-def axis(cells: int, plain: list[Places], alarming: list[Places], glyphs: Glyphs, *, bottom: str | None = "0") -> Line:
+def axis(cells: int, plain: list[Places], alarming: list[Places], *, bottom: str | None = "0") -> Line:
     """Return a rule of *cells* cells with labels. The *alarming* labels are placed first.
 
     Left of it is the gutter, with *bottom*, the figure of the scale's lower end. If that is ``None``, there is none.
     """
     labels = tuple(("!", places) for places in alarming) + tuple(("t", places) for places in plain)
-    corner = "+" if glyphs.ascii else "└"
-    left = [Segment(f"{bottom:>6} ", DIM), Segment(corner, RULE)] if bottom is not None else []
-    return [*left, *_labelled(cells, glyphs.rule, labels)]
+    left = [Segment(f"{bottom:>6} ", DIM), Segment("└", RULE)] if bottom is not None else []
+    return [*left, *_labelled(cells, LINE, labels)]
 
 
 def label_places(at: int, tick: str, name: str) -> Places:
@@ -154,10 +153,9 @@ def label_places(at: int, tick: str, name: str) -> Places:
     return ((at, f"{tick}{name} "), (at - len(name) - 1, f" {name}{tick}"), (at, tick))
 
 
-def gutters(figures: dict[int, str], rows: int, glyphs: Glyphs) -> list[Line]:
+def gutters(figures: dict[int, str], rows: int) -> list[Line]:
     """Return what stands left of each of *rows* rows: its figure, if it has one, and the line of the scale."""
-    line, tick = ("|", "+") if glyphs.ascii else ("│", "┤")
     return [
-        [Segment(f"{figures.get(row, ''):>6} ", DIM), Segment(tick if row in figures else line, RULE)]
+        [Segment(f"{figures.get(row, ''):>6} ", DIM), Segment("┤" if row in figures else "│", RULE)]
         for row in range(rows)
     ]

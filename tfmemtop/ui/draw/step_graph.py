@@ -21,7 +21,7 @@ from tfmemtop.state.holders import ORDER, StepSlice
 from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.holder_table import shape_text
 from tfmemtop.ui.draw.lines import Line, fit, styled, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, PEAK, PLAIN, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, CURSOR, DIM, DOWN, HERE, HOLDER, LETTER, MARK, PEAK, PLAIN
 from tfmemtop.ui.draw.scale import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import duration, format_short
@@ -54,13 +54,13 @@ class Step(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def samples(width: int, glyphs: Glyphs, *, gutter: bool = True) -> int:
+def samples(width: int, braille: bool, *, gutter: bool = True) -> int:
     """Return how many slices of a step a graph of *width* cells shows."""
     cells = max(1, width - (GUTTER if gutter else 0))
-    return 2 * cells if glyphs.braille else cells
+    return 2 * cells if braille else cells
 
 
-def draw(step: Step, width: int, height: int, glyphs: Glyphs, *, gutter: bool = True) -> list[Line]:
+def draw(step: Step, width: int, height: int, braille: bool, *, gutter: bool = True) -> list[Line]:
     """Return *height* lines of *width* cells: a note at the peak, the area, and the axis; none if there is no room.
 
     Without Braille the area is made of the kinds' letters.
@@ -68,21 +68,21 @@ def draw(step: Step, width: int, height: int, glyphs: Glyphs, *, gutter: bool = 
     cells, rows = width - (GUTTER if gutter else 0), height - 2
     if cells < 8 or rows < 1 or not step.slices:
         return []
-    per_cell = 2 if glyphs.braille else 1
-    text, codes = _area(step.slices, max(1, step.top), rows, glyphs.braille)
+    per_cell = 2 if braille else 1
+    text, codes = _area(step.slices, max(1, step.top), rows, braille)
     cursor = None if step.cursor is None else _place(step.slices, step.cursor) // per_cell
     peak = _place(step.slices, step.peak) // per_cell
     left = [Segment(" " * GUTTER)] if gutter else []
-    lines: list[Line] = [[*left, *_peak_note(step.notes, peak, cells, glyphs)]]
+    lines: list[Line] = [[*left, *_peak_note(step.notes, peak, cells)]]
     figures = {rows // 2: format_short(step.top // 2)} if rows >= 7 else {}
-    scale = gutters({**figures, 0: format_short(step.top)}, rows, glyphs) if gutter else [[]] * rows
+    scale = gutters({**figures, 0: format_short(step.top)}, rows) if gutter else [[]] * rows
     for row in range(rows):
         line, looks = text[row], codes[row]
         if cursor is not None and looks[cursor : cursor + 1].islower() | (looks[cursor : cursor + 1] == _BLANK):
-            line = line[:cursor] + glyphs.cursor + line[cursor + 1 :]
+            line = line[:cursor] + CURSOR + line[cursor + 1 :]
             looks = looks[:cursor] + _CURSOR + looks[cursor + 1 :]
         lines.append([*scale[row], *styled(line, looks, _LOOKS)])
-    lines.append(_axis(step, cursor, cells, glyphs, gutter))
+    lines.append(_axis(step, cursor, cells, gutter))
     return lines
 
 
@@ -91,30 +91,30 @@ def _place(slices: Sequence[StepSlice], event: int) -> int:
     return next((at for at, slice_ in enumerate(slices) if event <= slice_.last), len(slices) - 1)
 
 
-def _peak_note(notes: Sequence[str], peak: int, cells: int, glyphs: Glyphs) -> Line:
+def _peak_note(notes: Sequence[str], peak: int, cells: int) -> Line:
     """Return the mark over the peak, and beside it the longest of *notes* that fits."""
     right, left = cells - peak - 2, peak - 1
     for note in notes:
         if cell_len(note) <= right:
-            return [Segment(" " * peak), Segment(glyphs.down, PEAK), Segment(f" {note}", PLAIN)]
+            return [Segment(" " * peak), Segment(DOWN, PEAK), Segment(f" {note}", PLAIN)]
         if cell_len(note) <= left:
             blank = " " * (left - cell_len(note))
-            return [Segment(f"{blank}{note} ", PLAIN), Segment(glyphs.down, PEAK)]
+            return [Segment(f"{blank}{note} ", PLAIN), Segment(DOWN, PEAK)]
     room = max(right, left)
     if notes and room >= 12:
-        return _peak_note((end_of(notes[-1], room, glyphs.ellipsis),), peak, cells, glyphs)
-    return [Segment(" " * peak), Segment(glyphs.down, PEAK)]
+        return _peak_note((end_of(notes[-1], room),), peak, cells)
+    return [Segment(" " * peak), Segment(DOWN, PEAK)]
 
 
-def _axis(step: Step, cursor: int | None, cells: int, glyphs: Glyphs, gutter: bool) -> Line:
+def _axis(step: Step, cursor: int | None, cells: int, gutter: bool) -> Line:
     whole, bottom = duration(step.whole_us), "0" if gutter else None
     ends: list[Places] = [((cells - len(whole) - 2, f" {whole} "),)]
     if cursor is None or step.cursor is None:
-        return axis(cells, ends, [], glyphs, bottom=bottom)
+        return axis(cells, ends, [], bottom=bottom)
     at = step.slices[_place(step.slices, step.cursor)].at_us
     label = f" {duration(at)} "
     first = min(max(0, cursor - len(label) // 2), cells - len(label))
-    return axis(cells, [((first, label),), *ends], [], glyphs, bottom=bottom)
+    return axis(cells, [((first, label),), *ends], [], bottom=bottom)
 
 
 @lru_cache(maxsize=8)
@@ -190,15 +190,15 @@ def bars_from(width: int) -> int:
     return min(width // 2, 20 + width // 6)
 
 
-def lifetime_heading(shown: Lifetimes, width: int, glyphs: Glyphs) -> Line:
+def lifetime_heading(shown: Lifetimes, width: int) -> Line:
     """Return the line with the names of the columns, and the time over the bars with the moment of the peak."""
     left = bars_from(width)
     cells = width - left
     whole = f" {duration(shown.whole_us)} "
-    peak = label_places(shown.cell(shown.peak_us, cells), glyphs.down, "peak")
+    peak = label_places(shown.cell(shown.peak_us, cells), DOWN, "peak")
     ends: Places = ((cells - len(whole) - 1, whole),)
     text = exactly("    BUFFER", left - _BYTES - 1) + f"{'BYTES':>{_BYTES}} "
-    return [Segment(text, DIM), *axis(cells, [peak, ends], [], glyphs, bottom=None)]
+    return [Segment(text, DIM), *axis(cells, [peak, ends], [], bottom=None)]
 
 
 def lifetime_line(
@@ -206,31 +206,31 @@ def lifetime_line(
     buffer: Lifetime,
     cursor_us: int | None,
     width: int,
-    glyphs: Glyphs,
+    braille: bool,
     *,
     chosen: bool = False,
 ) -> Line:
     """Return *buffer* in one line of *width* cells. The peak and the moment *cursor_us* cross its free time."""
     left, kind = bars_from(width), buffer.part.kind.value
     room = left - _BYTES - 5
-    name = exactly(end_of(words.buffer(buffer.part), room, glyphs.ellipsis), room)
-    mark = glyphs.here if chosen else " "
+    name = exactly(end_of(words.buffer(buffer.part), room), room)
+    mark = HERE if chosen else " "
     line: Line = [Segment(f"{mark} ", BOLD), Segment(f"{LETTER[kind]} ", HOLDER[kind] + BOLD)]
     line += [Segment(name, CHOSEN if chosen else PLAIN), Segment(f"{format_short(buffer.part.bytes):>{_BYTES}} ", BOLD)]
     cells = width - left
     used = shown.cells(buffer, 2 * cells)
     halves = [(2 * cell in used, 2 * cell + 1 in used) for cell in range(cells)]
-    crossing = {shown.cell(shown.peak_us, cells): (glyphs.mark, PEAK)}
+    crossing = {shown.cell(shown.peak_us, cells): (MARK, PEAK)}
     if cursor_us is not None:
-        crossing[shown.cell(cursor_us, cells)] = glyphs.cursor, BOLD
+        crossing[shown.cell(cursor_us, cells)] = CURSOR, BOLD
     for cell, half in enumerate(halves):
         blank = crossing.get(cell, (" ", PLAIN))
-        text, look = (_HALVES[half] if glyphs.braille else LETTER[kind], HOLDER[kind]) if any(half) else blank
+        text, look = (_HALVES[half] if braille else LETTER[kind], HOLDER[kind]) if any(half) else blank
         line.append(Segment(text, look))
     return list(Segment.simplify(line))
 
 
-def lifetime_detail(buffer: Lifetime, width: int, glyphs: Glyphs) -> Line:
+def lifetime_detail(buffer: Lifetime, width: int) -> Line:
     """Return what is known of *buffer*: its time, its shape, its name, and the script's line that makes it."""
     part = buffer.part
     since = "before" if buffer.from_us is None else duration(buffer.from_us)
@@ -239,5 +239,5 @@ def lifetime_detail(buffer: Lifetime, width: int, glyphs: Glyphs) -> Line:
     code = f"  {spot(part.line.file, part.line.line)}  {part.line.code.strip()}" if part.line else ""
     room = width - width_of(line)
     name = words.holder(part.python_name or part.operation, part.kind)
-    line.append(Segment(end_of(name, max(16, room - min(len(code), room // 2)), glyphs.ellipsis), BOLD))
-    return [*line, Segment(fit(code, max(0, width - width_of(line)), glyphs), DIM)]
+    line.append(Segment(end_of(name, max(16, room - min(len(code), room // 2))), BOLD))
+    return [*line, Segment(fit(code, max(0, width - width_of(line))), DIM)]

@@ -12,16 +12,17 @@ from tfmemtop.findings.names import call_text, spot
 from tfmemtop.findings.rules.attached import FROM_OUTSIDE
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.holder_views import Listed, age_s
+from tfmemtop.state.holder_views import age_s
+from tfmemtop.state.holders import By
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.pool_views import AllocatorRow, PoolKey, PoolMap, allocators, pool_map
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
-from tfmemtop.ui.draw.holder_table import bar, kinds_label
+from tfmemtop.ui.draw.holder_table import row_line
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, LAYER, PEAK, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.draw.text import end_of, exactly, wrap
+from tfmemtop.ui.draw.palette import BOLD, DIM, ELLIPSIS, GOOD, LAYER, PEAK, WARNING
+from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.waiting import stage
 from tfmemtop.units import UNKNOWN, format_short
@@ -39,7 +40,7 @@ _FIGURES: tuple[Column[AllocatorRow], ...] = (
 )
 
 
-def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int) -> list[Line]:
     """Return a heading and a line for each of *rows*, in at most *height* lines.
 
     If rows are left out, their last line shows how many. A device's GPU is shown only if a device and its GPU have
@@ -56,20 +57,20 @@ def allocator_table(rows: Sequence[AllocatorRow], width: int, height: int, glyph
     shown = rows if len(rows) <= fitting else rows[: fitting - 1]
     room = width - sum(map(cells_of, columns)) - 2
     lines: list[Line] = [[Segment(exactly(f" {names(columns)} " + ("ALLOCATOR" if room >= 12 else ""), width), DIM)]]
-    lines += [_row(row, columns, room, glyphs) for row in shown]
+    lines += [_row(row, columns, room) for row in shown]
     if len(shown) < len(rows):
-        lines.append([Segment(f" {glyphs.ellipsis} {len(rows) - len(shown)} more", DIM)])
+        lines.append([Segment(f" {ELLIPSIS} {len(rows) - len(shown)} more", DIM)])
     return lines[:height]
 
 
-def _row(row: AllocatorRow, columns: Sequence[Column[AllocatorRow]], room: int, glyphs: Glyphs) -> Line:
+def _row(row: AllocatorRow, columns: Sequence[Column[AllocatorRow]], room: int) -> Line:
     line: Line = [Segment(" ")]
     for column in columns:
-        text = column.pad(column.text(row), glyphs)
+        text = column.pad(column.text(row))
         line.append(Segment(text + " ", DIM if row.ended else column.style))
     if room >= 4:
         name = safe(row.allocator or UNKNOWN) + (", ended" if row.ended else "")
-        line.append(Segment(fit(name, room, glyphs), DIM))
+        line.append(Segment(fit(name, room), DIM))
     return line
 
 
@@ -77,6 +78,8 @@ _BESIDE_FROM = 116
 """Width of the panel, in cells, from which the holders and the map stand side by side."""
 _MAP_TITLED = 3
 """Height of a map, in lines, from which one of the lines is a title."""
+_HOLDERS_LEAST, _HOLDERS_CELLS = 3, 40
+"""The fewest lines and cells in which holders are shown, title included."""
 _WAITING_MOST = 2
 """The most lines for the text on what is being waited for."""
 
@@ -84,10 +87,11 @@ _WAITING_MOST = 2
 class AllocatorPanel(Panel):
     """A line for each logical device; below, a map of one pool, and the script's own requests, newest last."""
 
-    def __init__(self, chosen: Callable[[], PoolKey | None], *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, chosen: Callable[[], PoolKey | None], *, braille: bool = True) -> None:
         """*chosen* returns the pool whose map is shown."""
-        super().__init__(glyphs=glyphs)
+        super().__init__()
         self._chosen = chosen
+        self._braille = braille
         self._holders_of = HoldersChoice(self.state, None)
         self.map_rows = 0
         """Lines that are free for a map."""
@@ -105,7 +109,7 @@ class AllocatorPanel(Panel):
             return lines + self._waiting(self.state, width)
         requests = self._requests(width)
         # With little room, the rows come first, in at most two thirds of the lines; one allocator's map gets the rest.
-        lines += allocator_table(rows, width, min(height - 1, max(4, height * 2 // 3)), self.glyphs)
+        lines += allocator_table(rows, width, min(height - 1, max(4, height * 2 // 3)))
         room = height - len(lines)
         # The script's requests come last, but a third of the room is kept for them.
         kept = 0 if not requests or room < 2 else min(len(requests) + 1, max(2, room // 3))
@@ -135,8 +139,8 @@ class AllocatorPanel(Panel):
         if view is None:
             pool = process.hooked.pools.get(key[1])
             missing = refusal_text(pool.map) if pool and pool.map else ""
-            return [[Segment(" " + fit(f"no map: {missing}", width - 1, self.glyphs), DIM)]] if missing else []
-        lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width, self.glyphs)[:room]
+            return [[Segment(" " + fit(f"no map: {missing}", width - 1), DIM)]] if missing else []
+        lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width)[:room]
         room -= len(lines)
         if width < _BESIDE_FROM:
             holders = self._holders(key, width, room // 2)
@@ -153,9 +157,9 @@ class AllocatorPanel(Panel):
     def _map(self, view: PoolMap, device: str, width: int, room: int) -> list[Line]:
         """Return the map in *room* lines, with a title if there is room for one."""
         titled = room >= _MAP_TITLED
-        lines, cell_bytes = chunk_map.strip(view.regions, width, room - titled, self.glyphs)
-        title = [Segment(f" Map of {device} "), *map_figures.shades_legend(cell_bytes, self.glyphs)]
-        return [cut(title, width, self.glyphs), *lines] if titled else lines
+        lines, cell_bytes = chunk_map.strip(view.regions, width, room - titled)
+        title = [Segment(f" Map of {device} "), *map_figures.shades_legend(cell_bytes)]
+        return [cut(title, width), *lines] if titled else lines
 
     def _holders(self, key: PoolKey, width: int, room: int) -> list[Line]:
         """Return the largest holders of the chosen pool, in at most *room* lines; none if no window is known."""
@@ -165,7 +169,11 @@ class AllocatorPanel(Panel):
             return []
         shown, higher = self._holders_of.listed(window), self._holders_of.higher
         title = holder_texts.top_title(shown.total, higher, age_s(self.state, window))
-        return _top_lines(title, shown, width, room, self.glyphs)
+        if room < _HOLDERS_LEAST or width < _HOLDERS_CELLS:
+            return []
+        every = sorted([*shown.rows, *([shown.unknown] if shown.unknown else [])], key=lambda row: -row.bytes)
+        rows = (row_line(row, By.LAYER, shown.largest_share, width, self._braille) for row in every[: room - 1])
+        return [[Segment(fit(f" {title}", width), DIM)], *rows]
 
     def _title(self, rows: list[AllocatorRow]) -> str:
         run = self.state.run
@@ -181,7 +189,7 @@ class AllocatorPanel(Panel):
                 where = f" {spot(request.file, request.line)} "
                 mark, style = ("!", WARNING) if request.error else (" ", GOOD)
                 asked = call_text(request) + (f"  {request.error}" if request.error else "")
-                text = fit(asked, width - cell_len(where) - 2, self.glyphs)
+                text = fit(asked, width - cell_len(where) - 2)
                 lines.append([Segment(mark, style), Segment(where, DIM), Segment(text)])
         return lines
 
@@ -189,24 +197,3 @@ class AllocatorPanel(Panel):
         waits = waiting(state)
         text = wrap(stage(waits), max(10, width - 2))[:_WAITING_MOST] if waits else []
         return [[Segment(f" {line}")] for line in text]
-
-
-_LEAST = 3
-"""The fewest lines in which holders are shown, title included."""
-_NAME_LEAST, _NAME_MOST, _KINDS, _BYTES = 16, 32, 13, 8
-
-
-def _top_lines(title: str, shown: Listed, width: int, rows: int, glyphs: Glyphs) -> list[Line]:
-    """Return *title* and the largest rows, in at most *rows* lines of *width* cells; nothing if that is too little."""
-    if rows < _LEAST or width < 40:
-        return []
-    lines: list[Line] = [[Segment(fit(f" {title}", width, glyphs), DIM)]]
-    name_cells = min(_NAME_MOST, max(_NAME_LEAST, (width - _KINDS - _BYTES - 4) // 2))
-    room = width - name_cells - _KINDS - _BYTES - 4
-    every = [*shown.rows, *([shown.unknown] if shown.unknown else [])]
-    for row in sorted(every, key=lambda row: -row.bytes)[: rows - 1]:
-        name = end_of(holder_texts.holder(row.name, row.kind), name_cells, glyphs.ellipsis)
-        line: Line = [Segment(f" {exactly(name, name_cells)} "), *kinds_label(row, _KINDS)]
-        line.append(Segment(f"{format_short(row.bytes):>{_BYTES}} ", BOLD))
-        lines.append([*line, *bar(row, shown.largest_share, max(1, room), glyphs)])
-    return lines

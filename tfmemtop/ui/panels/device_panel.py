@@ -28,7 +28,7 @@ from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_us
 from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
 from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, MORE, PLAIN, UP
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import FIRST, SPANS, ChosenMoment, Window, moment_facts, newest, whole, young
@@ -56,16 +56,17 @@ class DevicesPanel(Panel, can_focus=True):
     def __init__(
         self,
         *,
-        glyphs: Glyphs = UNICODE,
         steers: bool = False,
         scale: ScaleChoice = ScaleChoice.AUTO,
         steps: bool = False,
+        braille: bool = True,
     ) -> None:
         """*steers*: whether the keys for the next run have an effect. *scale* is the graphs' first scale.
 
-        *steps*: whether they begin with a line of the time that a step takes.
+        *steps*: whether they begin with a line of the time that a step takes. Without *braille* the
+        graphs are made of letters.
         """
-        super().__init__(glyphs=glyphs)
+        super().__init__()
         self._span: int | None = None
         self._whole_going = False
         self._scrolls_after: int | None = None  # the ended run of which the user wants to see only the newest time
@@ -74,6 +75,7 @@ class DevicesPanel(Panel, can_focus=True):
         self.moment = ChosenMoment()
         self._areas: list[range] = []  # the cells of the panel that are columns of a graph, for each graph of a row
         self._steers = steers
+        self._braille = braille
         self._graphs: dict[str, Graph] = {}
         self._offset = 0
 
@@ -127,8 +129,7 @@ class DevicesPanel(Panel, can_focus=True):
     @property
     def mode(self) -> Hints:
         """The keys while the user chooses a moment, else none."""
-        arrows = "Left Right" if self.glyphs.ascii else "← →"
-        keys = ((arrows, "moment"), ("Enter", "holders then"), ("n", "now"), ("t", "step time"), ("[ ]", "span"))
+        keys = (("← →", "moment"), ("Enter", "holders then"), ("n", "now"), ("t", "step time"), ("[ ]", "span"))
         return [("Esc", "back"), *keys] if self.has_focus else []
 
     def allow_focus(self) -> bool:
@@ -206,8 +207,8 @@ class DevicesPanel(Panel, can_focus=True):
         room = cell_len(usage(panel)) if panel else 0
         if panel is None or width < room + _BAR_LIKED:
             return []
-        drawn = [Segment(" "), *bar(panel, width - room - 3, self.glyphs), Segment(f" {usage(panel)} ", BOLD)]
-        return [drawn, *legend(panel, width, 1, self.glyphs)]
+        drawn = [Segment(" "), *bar(panel, width - room - 3, self._braille), Segment(f" {usage(panel)} ", BOLD)]
+        return [drawn, *legend(panel, width, 1)]
 
     def _stacked(
         self, shown: list[DevicePanel], layout: DeviceLayout, columns: int, width: int, height: int
@@ -230,7 +231,7 @@ class DevicesPanel(Panel, can_focus=True):
             ]
             lines += _beside(drawn, widths)
         if layout is DeviceLayout.BAR:
-            lines.append(_exactly(shared_legend(shown, self.glyphs, width), width))
+            lines.append(_exactly(shared_legend(shown, width), width))
         return lines
 
     def _device(self, panel: DevicePanel, layout: DeviceLayout, room: int, width: int, height: int) -> list[Line]:
@@ -246,10 +247,10 @@ class DevicesPanel(Panel, can_focus=True):
         right = self._right(panel, steps, width - cell_len(title(panel)) - 8)
         head = [self.title_line(width, title(panel), right, chosen=self.has_focus)]
         if width >= room + _BAR_LEAST:
-            drawn = bar(panel, width - room - 3, self.glyphs)
+            drawn = bar(panel, width - room - 3, self._braille)
             head.append([Segment(" "), *drawn, Segment(f" {usage(panel):>{room}} ", BOLD)])
         else:
-            head.append(bar(panel, width, self.glyphs))
+            head.append(bar(panel, width, self._braille))
         if layout is DeviceLayout.GRAPH:
             rows = min(WORDS_MOST, height - 2 - GRAPH_LEAST)
             words = self._words(panel, width, rows)
@@ -280,12 +281,12 @@ class DevicesPanel(Panel, can_focus=True):
 
     def _words(self, panel: DevicePanel, width: int, rows: int) -> list[Line]:
         """Return legend and note in at most *rows* lines. With one line, there is a note only if there is no legend."""
-        lacking = [note_line(panel, width, self.glyphs)] if note(panel) and (rows > 1 or not panel.layers) else []
-        return (legend(panel, width, rows - len(lacking), self.glyphs) if panel.layers else []) + lacking
+        lacking = [note_line(panel, width)] if note(panel) and (rows > 1 or not panel.layers) else []
+        return (legend(panel, width, rows - len(lacking)) if panel.layers else []) + lacking
 
     def _graph_of(self, panel: DevicePanel) -> Graph:
         if panel.key not in self._graphs:
-            self._graphs[panel.key] = Graph(self.glyphs)
+            self._graphs[panel.key] = Graph(self._braille)
         return self._graphs[panel.key]
 
     def _window(self, panel: DevicePanel) -> Window:
@@ -304,7 +305,7 @@ class DevicesPanel(Panel, can_focus=True):
         rows = min(len(shown), height - titled)
         self._offset = min(self._offset, len(shown) - rows)
         above, below = self._offset, len(shown) - rows - self._offset
-        hidden = [f"{self.glyphs.up} {above} more"] * (above > 0) + [f"{self.glyphs.more} {below} more"] * (below > 0)
+        hidden = [f"{UP} {above} more"] * (above > 0) + [f"{MORE} {below} more"] * (below > 0)
         lines = [self.title_line(width, "GPUs", "  ".join(hidden))] if titled else []
         names = [safe(title(panel).replace("NVIDIA ", "")) for panel in shown]
         name_room = min(max(map(cell_len, names)), max(5, width // 4))
@@ -314,13 +315,13 @@ class DevicesPanel(Panel, can_focus=True):
         facts = _columns([activity(panel) or (note(panel),) for panel in shown], free - _BAR_LIKED)
         for index in range(above, above + rows):
             panel = shown[index]
-            name = set_cell_size(fit(names[index], name_room, self.glyphs), name_room)
+            name = set_cell_size(fit(names[index], name_room), name_room)
             room = free - cell_len(facts[index])
             line = [Segment(f" {name} ", PLAIN)]
-            line += bar(panel, room, self.glyphs) if room >= _BAR_LEAST else [Segment(" " * max(0, room))]
+            line += bar(panel, room, self._braille) if room >= _BAR_LEAST else [Segment(" " * max(0, room))]
             lines.append([*line, Segment(f" {usages[index]:>{usage_room}} ", BOLD), Segment(facts[index], DIM)])
         if height >= len(lines) + 1:
-            lines.append(shared_legend(shown, self.glyphs, width))
+            lines.append(shared_legend(shown, width))
         return [_exactly(line, width) for line in lines]
 
 

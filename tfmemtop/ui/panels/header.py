@@ -21,8 +21,7 @@ from tfmemtop.state.program import title
 from tfmemtop.state.steps import pace
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, RULE, TITLE, UNICODE, WARNING, Glyphs
-from tfmemtop.ui.keys import on_the_key
+from tfmemtop.ui.draw.palette import BOLD, DIM, DOT, ENDED, ERROR, GOOD, KEY, LINE, PLAIN, RULE, RUNNING, TITLE, WARNING
 from tfmemtop.ui.waiting import in_short
 from tfmemtop.units import counted, format_duration, format_rate
 
@@ -39,8 +38,8 @@ class Header(Panel):
 
     DEFAULT_CSS = "Header { height: 1; }"
 
-    def __init__(self, session: Session, *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, session: Session) -> None:
+        super().__init__()
         self.session = session
 
     def build(self, width: int, height: int) -> list[Line]:
@@ -68,7 +67,7 @@ class Header(Panel):
                 part.clear()
         if wanted > room():
             run = self._run(current, short=True)
-        program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room()), self.glyphs)}  ", BOLD)]
+        program: Line = [Segment(f" {fit(name, max(_PROGRAM_LEAST, room()))}  ", BOLD)]
         return [self._spread([*brand, *marks, *rank, *program, *run, *rate, *settings, *upcoming], clock, width)]
 
     def _marks(self) -> Iterator[str]:
@@ -96,12 +95,12 @@ class Header(Panel):
         return changes(upcoming.argv, upcoming.settings, run.argv, run.settings) if run and upcoming else []
 
     def _run(self, run: RunState, short: bool = False) -> Line:
-        glyph, word, style = self.glyphs.running, "running", GOOD
+        glyph, word, style = RUNNING, "running", GOOD
         phase = run.stopping.phase if run.stopping else None
         if phase is StoppingPhase.RELEASING:
             word, style = "waiting for its memory", WARNING
         elif not run.going:
-            glyph, word, style = self.glyphs.ended, "ended", ERROR if run.exit_code or run.signal is not None else DIM
+            glyph, word, style = ENDED, "ended", ERROR if run.exit_code or run.signal is not None else DIM
         elif phase in (StoppingPhase.TERM, StoppingPhase.KILL):
             word, style = "stopping", WARNING
         line = [Segment(f"run {run.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]
@@ -118,12 +117,12 @@ class Header(Panel):
         if found is None:
             waits = waiting(self.state)
             text = in_short(waits) if waits else ""
-            return [Segment(f" {self.glyphs.dot} {text}", DIM)] if text else []
+            return [Segment(f" {DOT} {text}", DIM)] if text else []
         rate = found.recent if run.going else found.whole
-        return [Segment(f" {self.glyphs.dot} {format_rate(rate)} {found.unit}/s", PLAIN)] if rate else []
+        return [Segment(f" {DOT} {format_rate(rate)} {found.unit}/s", PLAIN)] if rate else []
 
     def _line(self, parts: Sequence[str], style: Style, before: str = "  ") -> Line:
-        text = safe(f" {self.glyphs.dot} ".join(parts))
+        text = safe(f" {DOT} ".join(parts))
         return [Segment(before), Segment(text, style)] if text else []
 
     def _clock(self) -> str:
@@ -134,11 +133,11 @@ class Header(Panel):
 
     def _spread(self, left: Line, right: Line, width: int) -> Line:
         gap = width - width_of(left) - width_of(right)
-        return [*left, Segment(" " * gap), *right] if gap >= 0 else cut(left, width, self.glyphs)
+        return [*left, Segment(" " * gap), *right] if gap >= 0 else cut(left, width)
 
 
 _SHORTEST_TRACK = 10
-_KEYS = ((", .", "step"), ("← →", "5 s"), ("Home End", "seek"), ("< >", "speed"))
+_KEYS = ((", .", "step"), ("Left Right", "5 s"), ("Home End", "seek"), ("< >", "speed"))
 
 
 class ReplayBar(Panel):
@@ -146,17 +145,16 @@ class ReplayBar(Panel):
 
     DEFAULT_CSS = "ReplayBar { height: 1; }"
 
-    def __init__(self, source: ReplaySource, *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, source: ReplaySource) -> None:
+        super().__init__()
         self.source = source
         self._track = range(0)  # cells of the track
 
     def build(self, width: int, height: int) -> list[Line]:
         source = self.source
-        playing, paused = (">", "||") if self.glyphs.ascii else ("▶", "▮▮")
         left = segments(
             (
-                (f" {paused if source.paused else playing} {source.speed:g}× ", BOLD),
+                (f" {'▮▮' if source.paused else '▶'} {source.speed:g}× ", BOLD),
                 (f"{format_duration(source.position_s)} ", PLAIN),
             )
         )
@@ -169,7 +167,7 @@ class ReplayBar(Panel):
             right += segments([(f"  {counted(source.damaged, 'damaged line')} left out", WARNING)])
         play = "play again" if source.at_end else "play" if source.paused else "pause"
         for key, word in (("Space", play), *_KEYS):
-            more = segments([("  ", PLAIN), (on_the_key(key, self.glyphs), KEY), (f" {word}", PLAIN)])
+            more = segments([("  ", PLAIN), (key, KEY), (f" {word}", PLAIN)])
             if width_of(left) + _SHORTEST_TRACK + width_of(right) + width_of(more) <= width:
                 right += more
         start = width_of(left)
@@ -181,8 +179,7 @@ class ReplayBar(Panel):
         if width < 1:
             return []
         at = round(share * (width - 1))
-        done, mark, rest = ("=", "o", "-") if self.glyphs.ascii else ("━", "●", "─")
-        return segments([(done * at, GOOD), (mark, BOLD), (rest * (width - 1 - at), RULE)])
+        return segments([("━" * at, GOOD), ("●", BOLD), (LINE * (width - 1 - at), RULE)])
 
     def on_click(self, event: events.Click) -> None:
         if event.x in self._track and len(self._track) > 1:

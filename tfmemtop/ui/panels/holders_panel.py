@@ -28,7 +28,7 @@ from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
-from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY
 from tfmemtop.ui.draw.scale import GUTTER
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
@@ -77,8 +77,9 @@ class HoldersPanel(CoveringPanel):
         Binding("shift+tab", "choose('other_pool', -1)", show=False),
     ]
 
-    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
-        super().__init__(session, glyphs=glyphs)
+    def __init__(self, session: Session, key: PoolKey | None, *, braille: bool = True) -> None:
+        super().__init__(session)
+        self.braille = braille
         known = pools_with_holders(session.state)
         # If no window of the pool is known, another pool is shown, of the same process if possible.
         if not windows(session.state, key):
@@ -106,7 +107,7 @@ class HoldersPanel(CoveringPanel):
         made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
         began = since_run_s(self.state, key[0], window.began)
         most = 2 if height >= 30 else 1
-        lines += holder_table.facts(window, choice.higher, made, began, width, most, self.glyphs)
+        lines += holder_table.facts(window, choice.higher, made, began, width, most)
         if height >= _GRAPH_FROM:
             graph = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
             self._graph_lines = range(len(lines), len(lines) + graph)
@@ -114,7 +115,7 @@ class HoldersPanel(CoveringPanel):
             self._graph_from = step_graph.bars_from(width) if choice.buffers else GUTTER
             left = self._graph_from - GUTTER
             lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, graph)]
-        lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width, self.glyphs))
+        lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width))
         above = len(lines)
         calls = height - above >= _CALLS_FROM and choice.has_calls
         if choice.pair:
@@ -160,7 +161,7 @@ class HoldersPanel(CoveringPanel):
         return [[*Segment.adjust_line_length(a, left), blank, *b] for a, b in zip(one, other, strict=False)]
 
     def _graph(self, window: events.Holders, top: int, width: int, height: int, *, gutter: bool = True) -> list[Line]:
-        slices = self.choice.course(window, step_graph.samples(width, self.glyphs, gutter=gutter))
+        slices = self.choice.course(window, step_graph.samples(width, self.braille, gutter=gutter))
         alone = self.choice.pair is None
         if alone:
             self._slices = slices
@@ -174,12 +175,12 @@ class HoldersPanel(CoveringPanel):
                 window.peak, self._lengths(happened(window, window.peak_at)), "" if alone else self._called(window)
             ),
         )
-        return step_graph.draw(step, width, height, self.glyphs, gutter=gutter)
+        return step_graph.draw(step, width, height, self.braille, gutter=gutter)
 
     def _lengths(self, did: Happened | None) -> list[str]:
         """Return the name of an event's operation, cut to several lengths, the longest first."""
         name = words.operation(did.operation) if did and did.operation else ""
-        return [end_of(name, cells, self.glyphs.ellipsis) for cells in _NOTE_CELLS] if name else []
+        return [end_of(name, cells) for cells in _NOTE_CELLS] if name else []
 
     # The table.
 
@@ -194,44 +195,44 @@ class HoldersPanel(CoveringPanel):
         return [*lines, *[[]] * (height - len(lines) - len(rows.below)), *rows.below]
 
     def _table(self, window: events.Holders, width: int, calls: bool) -> _Rows:
-        choice, glyphs = self.choice, self.glyphs
+        choice = self.choice
         shown, entries = choice.listed(window, choice.at), choice.entries()
         keys = [entry.key for entry in entries]
         below = [holder_table.sum_line(shown, choice.by, width)]
         if entries:
             row, part = entries[choice.index(keys)].row, entries[choice.index(keys)].part
-            below.append(holder_table.detail(row, part, width, glyphs))
-            below += [holder_table.calls(part, width, glyphs)] * calls
+            below.append(holder_table.detail(row, part, width))
+            below += [holder_table.calls(part, width)] * calls
 
         def draw(index: int, here: bool) -> Line:
             entry, most = entries[index], shown.largest_share
             if entry.part is not None:
-                return holder_table.part_line(entry.part, width, glyphs, chosen=here)
+                return holder_table.part_line(entry.part, width, chosen=here)
             row = holder_table.with_reason(entry.row, window.lost) if entry.unknown else entry.row
             opened = entry.key in choice.open
-            return holder_table.row_line(row, choice.by, most, width, glyphs, chosen=here, opened=opened)
+            return holder_table.row_line(row, choice.by, most, width, self.braille, chosen=here, opened=opened)
 
         return _Rows(self._moment(shown), self._did(window), holder_table.heading(choice.by, width), keys, draw, below)
 
     def _lifetimes(self, window: events.Holders, width: int, calls: bool) -> _Rows:
-        shown, keys, glyphs = self.choice.lifetimes(window), self.choice.lines(), self.glyphs
+        shown, keys = self.choice.lifetimes(window), self.choice.lines()
         cursor_us = None if self.choice.at is None else at_us(window, self.choice.at)
         below: list[Line] = []
         if keys:
             chosen = shown.buffers[self.choice.index(keys)]
-            below.append(step_graph.lifetime_detail(chosen, width, glyphs))
-            below += [holder_table.calls(chosen.part, width, glyphs)] * calls
+            below.append(step_graph.lifetime_detail(chosen, width))
+            below += [holder_table.calls(chosen.part, width)] * calls
 
         def draw(index: int, here: bool) -> Line:
-            return step_graph.lifetime_line(shown, shown.buffers[index], cursor_us, width, glyphs, chosen=here)
+            return step_graph.lifetime_line(shown, shown.buffers[index], cursor_us, width, self.braille, chosen=here)
 
-        return _Rows(words.LIFETIMES, "", step_graph.lifetime_heading(shown, width, glyphs), keys, draw, below)
+        return _Rows(words.LIFETIMES, "", step_graph.lifetime_heading(shown, width), keys, draw, below)
 
     def _changes(self, first: events.Holders, second: events.Holders, width: int) -> _Rows:
         choice, changes = self.choice, self.choice.changes()
 
         def draw(index: int, here: bool) -> Line:
-            return holder_table.change_line(changes[index], choice.by, width, self.glyphs, chosen=here)
+            return holder_table.change_line(changes[index], choice.by, width, chosen=here)
 
         heading = holder_table.change_heading(choice.by, width, (self._called(first), self._called(second)))
         below = [holder_table.change_sum(choice.listed(first), choice.listed(second), choice.by, width)]
@@ -248,9 +249,7 @@ class HoldersPanel(CoveringPanel):
         did = happened(window, self.choice.at) if self.choice.at is not None else None
         if did is None:
             return ""
-        return words.happened(
-            did.change, end_of(words.operation(did.operation or ""), _TITLE_CELLS, self.glyphs.ellipsis)
-        )
+        return words.happened(did.change, end_of(words.operation(did.operation or ""), _TITLE_CELLS))
 
     # What keys and the mouse do.
 
@@ -325,7 +324,7 @@ class HoldersPanel(CoveringPanel):
 
     def _columns(self) -> list[tuple[StepSlice, ...]]:
         """Return the slices in each column of the graph: two in Braille, else one."""
-        per_cell = 2 if self.glyphs.braille else 1
+        per_cell = 2 if self.braille else 1
         return [self._slices[at : at + per_cell] for at in range(0, len(self._slices), per_cell)]
 
     def on_click(self, click: textual_events.Click) -> None:

@@ -16,9 +16,9 @@ from tfmemtop.state.holders import ORDER
 from tfmemtop.state.map_faces import FREE, Faces, Lies, faces_in, faces_of, kind_of
 from tfmemtop.state.pool_views import PoolKey, PoolMap, RegionView
 from tfmemtop.ui.draw import chunk_map
-from tfmemtop.ui.draw.chunk_map import shades
+from tfmemtop.ui.draw.chunk_map import SHADES
 from tfmemtop.ui.draw.lines import Line, cut, fit, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER
 from tfmemtop.ui.draw.text import end_of
 from tfmemtop.units import format_short
 
@@ -44,12 +44,12 @@ def merged(faces: bytes, shares: bytes, count: int) -> bytes:
     return bytes(found)
 
 
-def draw(shares: bytes, faces: bytes, glyphs: Glyphs, cursor: int | None = None) -> Line:
+def draw(shares: bytes, faces: bytes, cursor: int | None = None) -> Line:
     """Return a letter for each cell: a capital on its colour if all of the cell is in use, else a small letter.
 
     *cursor* is the number of the cell under the cursor.
     """
-    free = shades(glyphs)[0]
+    free = SHADES[0]
     codes = "".join(
         "." if face == FREE else chr((64 if share == _FULL else 96) + face)
         for share, face in zip(shares, faces, strict=True)
@@ -70,7 +70,7 @@ def _run(kind: Kind, full: bool, cells: int) -> Segment:
     return Segment(letter * cells, look + _BLOCK) if full else Segment(letter.lower() * cells, look)
 
 
-def legend(faces: Iterable[bytes], cell_bytes: int, width: int, glyphs: Glyphs) -> Line:
+def legend(faces: Iterable[bytes], cell_bytes: int, width: int) -> Line:
     """Return the line with the kinds among *faces*, and what capitals mean."""
     seen = set().union(*map(set, faces)) - {FREE}
     line: Line = [Segment(" ")]
@@ -78,11 +78,11 @@ def legend(faces: Iterable[bytes], cell_bytes: int, width: int, glyphs: Glyphs) 
         if place in seen:
             look = HOLDER[kind.value]
             line += [Segment(LETTER[kind.value], look + _BLOCK), Segment(f" {words.kind(kind)}  ", look)]
-    line.append(Segment(words.faces(shades(glyphs)[0], format_short(cell_bytes)), DIM))
-    return cut(line, width, glyphs)
+    line.append(Segment(words.faces(SHADES[0], format_short(cell_bytes)), DIM))
+    return cut(line, width)
 
 
-def lies_line(lies: Lies, since: str, width: int, glyphs: Glyphs) -> Line:
+def lies_line(lies: Lies, since: str, width: int) -> Line:
     """Return the line about the cell under the cursor: who holds it, its shape, and since when."""
     owner = lies.owner
     shape = "" if owner.shape is None else f"{safe(owner.dtype)}[{','.join(map(str, owner.shape))}]  "
@@ -91,32 +91,31 @@ def lies_line(lies: Lies, since: str, width: int, glyphs: Glyphs) -> Line:
     tail = f"  {format_short(lies.size)}  {shape}{since}"
     room = max(_NAME_LEAST, width - width_of(head) - len(tail))
     name = owner.python_name or words.operation(owner.operation) or owner.layer or words.UNKNOWN
-    return cut([*head, Segment(end_of(name, room, glyphs.ellipsis), BOLD), Segment(tail, DIM)], width, glyphs)
+    return cut([*head, Segment(end_of(name, room), BOLD), Segment(tail, DIM)], width)
 
 
-def free_line(neighbours: Sequence[Lies | None], width: int, glyphs: Glyphs) -> Line:
+def free_line(neighbours: Sequence[Lies | None], width: int) -> Line:
     """Return the line about a free cell: the holders below and above it."""
-    below, above = (_short(lies, max(8, width // 2 - 14), glyphs) for lies in neighbours)
-    return [Segment(fit(f" {words.free(below, above)}", width, glyphs), BOLD)]
+    below, above = (_short(lies, max(8, width // 2 - 14)) for lies in neighbours)
+    return [Segment(fit(f" {words.free(below, above)}", width), BOLD)]
 
 
-def _short(lies: Lies | None, width: int, glyphs: Glyphs) -> str:
+def _short(lies: Lies | None, width: int) -> str:
     if lies is None:
         return ""
     owner = lies.owner
     name = owner.python_name or words.operation(owner.operation) or owner.layer or words.kind(owner.kind)
-    return f"{LETTER[owner.kind.value]} {end_of(name, width - 10, glyphs.ellipsis)} {format_short(lies.size)}"
+    return f"{LETTER[owner.kind.value]} {end_of(name, width - 10)} {format_short(lies.size)}"
 
 
 class MapHolders:
     """The holders in a map. ``shown`` is whether the user wants them; ``faces`` is ``None`` if no window is known."""
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self) -> None:
         self.shown = True
         self.faces: Faces | None = None
         self.cursor: int | None = None  # index of the cell under it, among those drawn of the chosen region
         self.age_s = 0.0
-        self._glyphs = glyphs
         self._cells: dict[int, bytes] = {}
         self._drawn_from: tuple[object, ...] = ()
         self._merged: dict[int, bytes] = {}
@@ -157,13 +156,13 @@ class MapHolders:
         start = row.start
         of_row = self._merged.get(region.address, b"")[start : start + len(row.cells)]
         if len(of_row) != len(row.cells):
-            return chunk_map.draw_cells(row.cells, self._glyphs)
+            return chunk_map.draw_cells(row.cells)
         cursor = self.cursor - start if chosen and self.cursor is not None else None
-        return draw(row.cells, of_row, self._glyphs, cursor)
+        return draw(row.cells, of_row, cursor)
 
     def legend(self, arranged: chunk_map.Arranged, width: int) -> Line:
         """Return the line that explains the faces."""
-        return legend(self._merged.values(), arranged.cell_bytes, width, self._glyphs)
+        return legend(self._merged.values(), arranged.cell_bytes, width)
 
     def line(self, region: RegionView, width: int) -> Line:
         """Return the line on the holder of the cell under the cursor; without a cursor, on the age of the window."""
@@ -175,14 +174,14 @@ class MapHolders:
         used = [cell for cell in of_cell if region.cells[cell]]
         if not used:
             address = region.address + region.size * first // len(region.cells)
-            return free_line(self.faces.neighbours(region, address), width, self._glyphs)
+            return free_line(self.faces.neighbours(region, address), width)
         found = [lies for cell in used if (lies := self.faces.in_cell(region, cell)) is not None]
         if not found:
             return [Segment(f" {words.face_unknown(self.age_s)}"[:width], DIM)]
         largest = max(found, key=lambda lies: (lies.stays, lies.size))
         since = "" if largest.since is None or self._key is None else self._clock(largest.since)
         told = words.lies_since(since, largest.window, stays=largest.stays)
-        return lies_line(largest, told, width, self._glyphs)
+        return lies_line(largest, told, width)
 
     def _clock(self, t: float) -> str:
         assert self._key is not None

@@ -17,7 +17,7 @@ from tfmemtop.state.pool_views import PoolKey, PoolMap, can_be_read, choose, exh
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
-from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CURSOR, DIM, KEY, RULE
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens import MAP_PACE_S, PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, beside, next_pool
@@ -43,8 +43,8 @@ class MapPanel(CoveringPanel):
         Binding("left_square_bracket", "cell(-1)", show=False),
     ]
 
-    def __init__(self, session: Session, key: PoolKey | None, *, glyphs: Glyphs) -> None:
-        super().__init__(session, glyphs=glyphs)
+    def __init__(self, session: Session, key: PoolKey | None) -> None:
+        super().__init__(session)
         self.key = key
         state = session.state
         self.zoom: int | None = None  # address of the one region shown
@@ -55,7 +55,7 @@ class MapPanel(CoveringPanel):
         self.view: PoolMap | None = None
         self._follow = True
         self._spots: dict[int, int] = {}  # index of the region that is drawn on a line
-        self.holders = MapHolders(glyphs)
+        self.holders = MapHolders()
 
     def show(self, state: State) -> None:
         self.state = state
@@ -113,15 +113,13 @@ class MapPanel(CoveringPanel):
         offsets = 9 if self.zoom is not None else 0
         arranged = chunk_map.arrange(view.regions, map_width - labels - offsets, rows)
         self.holders.arrange(view, arranged, map_width - labels - offsets)
-        legend = (
-            self.holders.legend(arranged, width) if faced else map_figures.legend(view, arranged, width, self.glyphs)
-        )
+        legend = self.holders.legend(arranged, width) if faced else map_figures.legend(view, arranged, width)
         lines.append(legend)
         body = self._map(view, arranged, map_width, rows, len(lines))
-        body.append(map_figures.region_line(view.regions[self.at], map_width, self.glyphs))
+        body.append(map_figures.region_line(view.regions[self.at], map_width))
         if faced:
             body.append(self.holders.line(view.regions[self.at], map_width))
-        tables = map_figures.sections(view, (_SIDE if beside else width // 2) - 1, self.glyphs)
+        tables = map_figures.sections(view, (_SIDE if beside else width // 2) - 1)
         if beside:
             side = map_figures.stack(tables, _SIDE - 1, height - len(lines))
             return lines + self._beside(body, side, map_width)
@@ -141,9 +139,9 @@ class MapPanel(CoveringPanel):
         seen = self.in_view(count, rows, first)
         self._spots = {line: arranged.rows[row].region for line, row in enumerate(seen, above + 1)}
         head = chunk_map.heading(width) if self.zoom is None else [Segment(f"{'offset':>8}", DIM)]
-        label = chunk_map.region_labels(view.regions, width, self.glyphs, chosen)
+        label = chunk_map.region_labels(view.regions, width, chosen)
         label = label if self.zoom is None else chunk_map.offset_label
-        drawn = chunk_map.draw(arranged, width, seen, self.glyphs, label, self._paint)
+        drawn = chunk_map.draw(arranged, width, seen, label, self._paint)
         if count > rows:
             head = [*head, Segment(f"  rows {seen.start + 1} to {seen.stop} of {count}", DIM)]
         head = Segment.adjust_line_length(head, width)
@@ -151,7 +149,7 @@ class MapPanel(CoveringPanel):
 
     def _paint(self, row: chunk_map.MapRow) -> Line:
         if self.view is None or not self.holders.seen:
-            return chunk_map.draw_cells(row.cells, self.glyphs)
+            return chunk_map.draw_cells(row.cells)
         return self.holders.paint(row, self.view.regions[row.region], row.region == self.at)
 
     def _below(self, tables: list[map_figures.Section], width: int, height: int) -> list[Line]:
@@ -161,7 +159,7 @@ class MapPanel(CoveringPanel):
 
     def _beside(self, left: list[Line], right: list[Line], width: int) -> list[Line]:
         """Return the lines *left*, in *width* cells, and beside them the lines *right*."""
-        border = Segment(self.glyphs.cursor, RULE)
+        border = Segment(CURSOR, RULE)
         both = zip_longest(left, right, fillvalue=list[Segment]())
         return [[*Segment.adjust_line_length(one, width), border, *other] for one, other in both]
 

@@ -16,7 +16,7 @@ from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui import keys
 from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
-from tfmemtop.ui.draw.palette import DIM, RULE, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import DIM, ELLIPSIS, LINE, MORE, RULE
 from tfmemtop.ui.keys import Hints
 from tfmemtop.ui.panels.output_search import OutputSearch
 from tfmemtop.ui.panels.row_table import CursorPanel, Prompt
@@ -56,8 +56,8 @@ class OutputPanel(CursorPanel):
 
         text: str
 
-    def __init__(self, *, can_type: bool = True, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, *, can_type: bool = True) -> None:
+        super().__init__()
         self.can_type = can_type
         self.typing = False
         self.frame_s = _FRAME_S
@@ -179,11 +179,11 @@ class OutputPanel(CursorPanel):
         if unseen or chunk.skipped:
             size = "earlier output" if unseen else format_bytes(chunk.skipped)
             see = f", see {path}" if (path := self._path()) else ""
-            self.terminal.note(f"{self.glyphs.ellipsis} {size} left out{see}")
+            self.terminal.note(f"{ELLIPSIS} {size} left out{see}")
         self._run, self._next, self._at = chunk.run, chunk.number, 0
 
     def _rule(self, text: str) -> Line:
-        dash = self.glyphs.rule
+        dash = LINE
         return [Segment(f"{dash * 2} {text} {dash * 2}", RULE)]
 
     def _path(self) -> str:
@@ -197,21 +197,21 @@ class OutputPanel(CursorPanel):
         if self.typing:
             right = _first_fit(room, "typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
         elif self._prompt.typing:
-            right = "/" + self._prompt.shown(room - 1, self.glyphs)
+            right = "/" + self._prompt.shown(room - 1)
         elif self._search.wanted:
             place, found = self._search.place()
             where = f"{place} of {found}" if found else "no match"
-            text = f"/{fit(self._search.wanted, 20, self.glyphs)}  {where}"
+            text = f"/{fit(self._search.wanted, 20)}  {where}"
             right = _first_fit(room, f"{text}  n next  N before  Esc ends", text)
         elif self.scrolled:
             lines = f"{self.scrolled} line{'s' * (self.scrolled != 1)}"
-            right = _first_fit(room, f"scrolled {lines} {self.glyphs.more}", f"{lines} {self.glyphs.more}")
+            right = _first_fit(room, f"scrolled {lines} {MORE}", f"{lines} {MORE}")
         else:
             asks = ("i types  / searches" if self._accepts() else "/ searches") if self.has_focus else ""
             path = self._path()
             if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
                 # Paths differ in their ends, so the end is kept.
-                path = path if len(path) <= short else self.glyphs.ellipsis + path[1 - short :]
+                path = path if len(path) <= short else ELLIPSIS + path[1 - short :]
                 right = f"{asks}  {path}".strip()
             else:
                 right = asks

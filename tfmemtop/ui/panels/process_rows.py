@@ -12,7 +12,21 @@ from tfmemtop.safe import safe
 from tfmemtop.state.process_rows import ProcessRow
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting, side_by_side
 from tfmemtop.ui.draw.lines import Line, segments
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import (
+    BOLD,
+    BRANCH,
+    CHOSEN,
+    DIM,
+    DOT,
+    ENDED,
+    GOOD,
+    LAST_BRANCH,
+    LAYER,
+    PLAIN,
+    RUNNING,
+    TRUNK,
+    WARNING,
+)
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import format_duration, format_short
 
@@ -97,7 +111,7 @@ def _words(row: ProcessRow) -> str:
     return f"{row.pid} {inner} {seen.user} {seen.workload.words if seen.workload else ''} {row.command}"
 
 
-def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
+def tree(rows: Sequence[ProcessRow]) -> list[TreeRow]:
     """Return *rows*, which are sorted, as a tree by parent process. The children of each parent keep their order."""
     by_pid: dict[int, list[ProcessRow]] = {}
     for row in rows:
@@ -125,8 +139,8 @@ def tree(rows: Sequence[ProcessRow], glyphs: Glyphs) -> list[TreeRow]:
             inner = children.get(pid, [])
             for index in range(len(inner) - 1, -1, -1):
                 last = index == len(inner) - 1
-                branch = glyphs.last_branch if last else glyphs.branch
-                trunk = " " * len(glyphs.trunk) if last else glyphs.trunk
+                branch = LAST_BRANCH if last else BRANCH
+                trunk = " " * len(TRUNK) if last else TRUNK
                 waiting.append((inner[index], below + branch, below + trunk))
     return placed
 
@@ -156,10 +170,10 @@ class Cursor(Enum):
     ELSEWHERE = auto()  # on the row, with the focus elsewhere
 
 
-def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cursor: Cursor, tagged: bool) -> Line:
+def row_line(placed: TreeRow, layout: Layout[ProcessRow], *, cursor: Cursor, tagged: bool) -> Line:
     """Return one row as a line, exactly as wide as *layout*."""
     row = placed.row
-    mark, mark_style = _mark(row, glyphs)
+    mark, mark_style = _mark(row)
     parts: list[tuple[str, Style]] = [("+" if tagged else " ", WARNING), (mark + " ", mark_style)]
     for column, _, room in layout.columns:
         if column is COLUMNS[-1]:
@@ -168,7 +182,7 @@ def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cur
         text = column.text(row)
         bold = column.name == "PID" and row.of_run
         style = DIM if text is None else BOLD if bold else column.style
-        parts.append((column.pad(text, glyphs, room) + " ", style))
+        parts.append((column.pad(text, room) + " ", style))
     over = None
     if cursor is not Cursor.NONE:
         over = CHOSEN if cursor is Cursor.HERE else _CHOSEN_ELSEWHERE
@@ -177,14 +191,14 @@ def row_line(placed: TreeRow, layout: Layout[ProcessRow], glyphs: Glyphs, *, cur
     return _merged(parts, over)
 
 
-def _mark(row: ProcessRow, glyphs: Glyphs) -> tuple[str, Style]:
+def _mark(row: ProcessRow) -> tuple[str, Style]:
     if row.process.gone:
-        return glyphs.ended, DIM
+        return ENDED, DIM
     if row.process.seen.hook_absence:
         return "!", WARNING
     if row.process.hooked:
-        return glyphs.running, GOOD
-    return (glyphs.dot, PLAIN) if row.of_run else (" ", PLAIN)
+        return RUNNING, GOOD
+    return (DOT, PLAIN) if row.of_run else (" ", PLAIN)
 
 
 @lru_cache(maxsize=2048)

@@ -14,7 +14,6 @@ from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import UNICODE, Glyphs
 from tfmemtop.ui.keys import ORDER_KEYS, Hints
 from tfmemtop.ui.panels.process_rows import Cursor, TreeRow, lay_out, matching, process_order, row_line, sort, tree
 from tfmemtop.ui.panels.row_table import RowTable
@@ -53,8 +52,8 @@ class ProcessTable(RowTable[TreeRow]):
 
         pids: list[int]
 
-    def __init__(self, order: Order | None = None, *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(order or process_order(), glyphs=glyphs)
+    def __init__(self, order: Order | None = None) -> None:
+        super().__init__(order or process_order())
         self.as_tree = False
         self.tagged: set[int] = set()
         self._ordering = False  # whether the next key names a column
@@ -86,7 +85,7 @@ class ProcessTable(RowTable[TreeRow]):
 
     def in_order(self) -> list[TreeRow]:
         rows = sort(matching(self.rows, self.filter.text), self.order)
-        return tree(rows, self.glyphs) if self.as_tree else list(map(TreeRow, rows))
+        return tree(rows) if self.as_tree else list(map(TreeRow, rows))
 
     def key_of(self, row: TreeRow) -> Hashable:
         return row.key
@@ -105,7 +104,7 @@ class ProcessTable(RowTable[TreeRow]):
         on_it = Cursor.HERE if self.has_focus else Cursor.ELSEWHERE
         tagged = row.row.pid in self.tagged
         cursor = on_it if chosen else Cursor.NONE
-        return row_line(row, self.laid_out, self.glyphs, cursor=cursor, tagged=tagged)
+        return row_line(row, self.laid_out, cursor=cursor, tagged=tagged)
 
     def title(self, shown: int) -> tuple[str, list[str]]:
         self.tagged &= {row.pid for row in self.rows}

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.lines import Line, Panel, fit
-from tfmemtop.ui.draw.palette import DIM, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import DIM, DOT, DOWN, LIMIT_MARK, UP
 from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.keys import FILTERING, Hints
 from tfmemtop.ui.screens import Changed
@@ -68,10 +68,10 @@ class Prompt:
     def paste(self, text: str) -> None:
         self.set(self.text + safe(text.strip()))
 
-    def shown(self, room: int, glyphs: Glyphs) -> str:
+    def shown(self, room: int) -> str:
         """Return the end of the text, which stays in view while the user types, and a cursor, in *room* cells."""
         text = safe(self.text)
-        return cut_left(text, cell_len(text) + 1 - max(4, room)) + glyphs.limit
+        return cut_left(text, cell_len(text) + 1 - max(4, room)) + LIMIT_MARK
 
 
 _FAR = 100_000
@@ -92,8 +92,8 @@ class CursorPanel(Panel, can_focus=True):
     wheel = 3
     """Rows by which the wheel scrolls."""
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self) -> None:
+        super().__init__()
         self.top = 0
         """The index of the first row in view."""
         self.room = 1
@@ -149,8 +149,8 @@ class RowTable(CursorPanel, Generic[R]):
     first_is_a_place = False
     """Whether a cursor on the first row stays at the top, whichever row is there later."""
 
-    def __init__(self, order: Order, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, order: Order) -> None:
+        super().__init__()
         self.order = order
         self.filter = Prompt(self, lambda _: self.rearrange())
         self.laid_out: Layout[Any] = Layout()
@@ -231,22 +231,22 @@ class RowTable(CursorPanel, Generic[R]):
         seen = self.in_view(len(rows), height - _TOP, self.index if self._follow else None)
         lines += [self.row_line(rows[index], chosen=index == self.index) for index in seen]
         if not rows:
-            lines.append([Segment(fit(f"   {self.why_empty()}", width, self.glyphs), DIM)])
+            lines.append([Segment(fit(f"   {self.why_empty()}", width), DIM)])
         return lines
 
     def _right(self, room: int, parts: list[str]) -> str:
         """Return the right end of the title, in about *room* cells: *parts*, and the filter."""
         wanted = safe(self.filter.text)
         if self.filter.typing:
-            return f"filter: {self.filter.shown(room, self.glyphs)}"
+            return f"filter: {self.filter.shown(room)}"
         if wanted:
             taken = sum(len(part) + 3 for part in parts)
-            parts = [*parts, "filter: " + fit(wanted, max(4, room - taken), self.glyphs)]
-        return f" {self.glyphs.dot} ".join(parts)
+            parts = [*parts, "filter: " + fit(wanted, max(4, room - taken))]
+        return f" {DOT} ".join(parts)
 
     def sort_title(self) -> str:
         """Return by which column the rows are sorted, and in which direction."""
-        return f"sort {self.order.column} {self.glyphs.down if self.order.falling else self.glyphs.up}"
+        return f"sort {self.order.column} {DOWN if self.order.falling else UP}"
 
     # The cursor.
 

@@ -19,7 +19,7 @@ from tfmemtop.ui.draw.braille import DOTS
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.columns import figures as figures_of
 from tfmemtop.ui.draw.lines import Line, fit, paragraph, styled
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, GOOD, PLAIN, RUN_MARKS, RUNS, TICK, WARNING
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.draw.window import span_text
@@ -41,8 +41,9 @@ class RunsPanel(CoveringPanel):
     ]
     wheel = 1
 
-    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
-        super().__init__(session, glyphs=glyphs)
+    def __init__(self, session: Session, *, braille: bool = True) -> None:
+        super().__init__(session)
+        self._braille = braille
         self.picked: list[int] = []  # numbers of the runs picked, the last one at the end
         self._chosen: int | None = None  # number of the run under the cursor; None: the newest
         self._measure: Measure | None = None
@@ -94,12 +95,12 @@ class RunsPanel(CoveringPanel):
         found = [figures(run, self.state.now) for run in runs]
         laid_over = self.pair
         pair = [found[runs.index(run)] for run in laid_over]
-        legend = _legend(pair, self._peaks(laid_over), width, self.glyphs)
+        legend = _legend(pair, self._peaks(laid_over), width)
         words = self._words(pair, width)
         length = 1 if width >= _ONE_LINE_FROM else 2
         room = height - 3 - length - len(legend) - len(words)
         lines += self._list(found, pair, width, max(_LIST_LEAST, room * 2 // 5))
-        told = _at_length(found[self.at], width - 2, self.glyphs)
+        told = _at_length(found[self.at], width - 2)
         lines += [[Segment(" " + line, DIM)] for line in [*told, *[""] * length][:length]]
         measure = self.measure
         title = " and ".join(name(run) for run in pair) + (f": {measure.words}" if measure else "")
@@ -110,7 +111,7 @@ class RunsPanel(CoveringPanel):
     def _list(self, found: list[RunFigures], pair: list[RunFigures], width: int, most: int) -> list[Line]:
         """Return the heading and at most *most* rows, the one under the cursor among them."""
         marks = {run.run: which for which, run in enumerate(pair)}
-        heading, *rows = _rows(found, marks, self.at, width, self.glyphs)
+        heading, *rows = _rows(found, marks, self.at, width)
         seen = self.in_view(len(rows), most, self.at)
         self._spots = range(2, 2 + len(seen))
         return [heading, *rows[seen.start : seen.stop]]
@@ -121,7 +122,7 @@ class RunsPanel(CoveringPanel):
             whose = "these runs" if len(pair) > 1 else "this run"
             return ([[Segment(f"  no memory of {whose} is known yet", DIM)]] + [[]] * height)[:height]
         laid = overlay(pair, measure, self.state.now, _samples(width))
-        return _drawn(laid, self._capacity(), width, height, self.glyphs)
+        return _drawn(laid, self._capacity(), width, height, self._braille)
 
     def _capacity(self) -> int | None:
         """Return the most bytes that a run can hold: the largest GPU's memory, or ``None`` without a GPU."""
@@ -202,7 +203,7 @@ _COLUMNS: tuple[Column[RunFigures], ...] = (
 )
 
 
-def _rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, width: int, glyphs: Glyphs) -> list[Line]:
+def _rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, width: int) -> list[Line]:
     """Return a heading, and a row for each run; the row with the index *chosen* is highlighted.
 
     *marks* contains the runs that are laid over one another: 0 or 1 by the run's number.
@@ -215,29 +216,29 @@ def _rows(runs: Sequence[RunFigures], marks: Mapping[int, int], chosen: int, wid
     for index, run in enumerate(runs):
         here = index == chosen
         mark = marks.get(run.run)
-        told = fit(settings(run, glyphs.dot), share - 2, glyphs)
+        told = fit(settings(run), share - 2)
         line = [
             Segment(" "),
-            Segment(" " if mark is None else glyphs.runs[mark], PLAIN if mark is None else RUNS[mark]),
-            Segment(f"  {figures_of(columns, run, glyphs)}  "),
+            Segment(" " if mark is None else RUN_MARKS[mark], PLAIN if mark is None else RUNS[mark]),
+            Segment(f"  {figures_of(columns, run)}  "),
             Segment(exactly(told, share), DIM),
         ]
         if share < room:
-            end = exactly(fit(_end(run), room - share, glyphs), room - share)
+            end = exactly(fit(_end(run), room - share), room - share)
             line.append(Segment(end, GOOD if run.good else WARNING))
         lines.append([Segment(segment.text, CHOSEN) for segment in line] if here else line)
     return lines
 
 
-def _at_length(run: RunFigures, width: int, glyphs: Glyphs) -> list[str]:
+def _at_length(run: RunFigures, width: int) -> list[str]:
     """Return everything about one run, as text in lines of at most *width* cells."""
-    words = [settings(run, glyphs.dot)]
+    words = [settings(run)]
     if run.first_step_s is not None:
         words.append(f"first step after {format_duration(run.first_step_s)}")
     if run.steps is not None:
         rate = "" if run.steps_per_s is None else f", {format_rate(run.steps_per_s)} a second"
         words.append(counted(run.steps, run.unit.rstrip("s")) + rate)
-    told = f" {glyphs.dot} ".join([*words, _end(run), " ".join(program(run.argv))])
+    told = f" {DOT} ".join([*words, _end(run), " ".join(program(run.argv))])
     return wrap(f"Run {run.run}: {told}", max(10, width))
 
 
@@ -246,15 +247,15 @@ def _end(run: RunFigures) -> str:
     return how_it_ended(run) + (f", out of memory ×{run.out_of_memory}" if run.out_of_memory else "")
 
 
-def _legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int, glyphs: Glyphs) -> list[Line]:
+def _legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int) -> list[Line]:
     """Return a line for each run in the graph: its mark, how it differs from the other run, and its peak."""
     lines: list[Line] = []
     for which, run in enumerate(runs):
         others = runs[1 - which] if len(runs) > 1 else None
-        words = f" {glyphs.dot} ".join([*differing(run, others), f"at most {peaks[which]}"])
+        words = f" {DOT} ".join([*differing(run, others), f"at most {peaks[which]}"])
         left = f"run {run.run}  "
-        told = fit(words, max(4, width - 5 - len(left)), glyphs)
-        lines.append([Segment(f" {_swatch(which, glyphs)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
+        told = fit(words, max(4, width - 5 - len(left)))
+        lines.append([Segment(f" {_swatch(which)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
     return lines
 
 
@@ -273,13 +274,13 @@ def _samples(width: int) -> int:
     return max(1, width - GUTTER) * 2
 
 
-def _swatch(which: int, glyphs: Glyphs) -> str:
+def _swatch(which: int) -> str:
     """Return a piece of the line of the first (0) or the second (1) run, for the legend; three cells."""
-    mark = glyphs.runs[which]
-    return mark * 3 if glyphs.ascii else f"─{mark}─" if which == 0 else f"╌{mark}╌"
+    mark = RUN_MARKS[which]
+    return f"─{mark}─" if which == 0 else f"╌{mark}╌"
 
 
-def _drawn(laid: Overlay, capacity: int | None, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+def _drawn(laid: Overlay, capacity: int | None, width: int, height: int, braille: bool) -> list[Line]:
     """Return *height* lines of *width* cells, the last one the axis. *laid* must have :func:`_samples` columns.
 
     The scale goes from 0 to *capacity*, or to a half, a quarter, … of it into which all runs fit. It is logarithmic if
@@ -290,20 +291,20 @@ def _drawn(laid: Overlay, capacity: int | None, width: int, height: int, glyphs:
         return []
     peaks = [trace.peak for trace in laid.traces if trace.peak] or [0]
     chosen = scale(ScaleChoice.AUTO, min(peaks), max(peaks), capacity)
-    canvas = _Canvas(cells, rows, chosen, glyphs)
+    canvas = _Canvas(cells, rows, chosen, braille)
     for which, trace in enumerate(laid.traces):
         canvas.line(which, trace)
     for which, trace in enumerate(laid.traces):
         canvas.marks(which, trace)
-    left = gutters(chosen.figures(rows), rows, glyphs)
-    return [*(left[row] + canvas.row(row) for row in range(rows)), _axis(laid, chosen, cells, glyphs)]
+    left = gutters(chosen.figures(rows), rows)
+    return [*(left[row] + canvas.row(row) for row in range(rows)), _axis(laid, chosen, cells)]
 
 
 class _Canvas:
     """Cells with the dots, or the marks, of both runs."""
 
-    def __init__(self, cells: int, rows: int, chosen: Scale, glyphs: Glyphs) -> None:
-        self._cells, self._rows, self._scale, self._glyphs = cells, rows, chosen, glyphs
+    def __init__(self, cells: int, rows: int, chosen: Scale, braille: bool) -> None:
+        self._cells, self._rows, self._scale, self._braille = cells, rows, chosen, braille
         self._bits = [[[0] * cells for _ in range(rows)] for _ in range(2)]  # by run, row from the top, cell
         self._mark: dict[tuple[int, int], int] = {}
 
@@ -318,7 +319,7 @@ class _Canvas:
             if dot is None:
                 continue
             jump = before is not None and abs(dot - before) > 1
-            if which == 1 and not jump and column // 2 % 2 and not self._glyphs.ascii:
+            if which == 1 and not jump and column // 2 % 2 and self._braille:
                 continue  # a gap of the dashed line
             low, high = (min(before, dot), max(before, dot)) if jump and before is not None else (dot, dot)
             for each in range(low, high + 1):
@@ -339,27 +340,27 @@ class _Canvas:
         for cell in range(self._cells):
             first, second = self._bits[0][row][cell], self._bits[1][row][cell]
             owner = 2 if not (first or second) else int(bool(second))
-            if (mark := self._mark.get((row, cell))) is not None and not (self._glyphs.ascii and first and second):
-                text.append(self._glyphs.runs[mark])
+            if (mark := self._mark.get((row, cell))) is not None and (self._braille or not (first and second)):
+                text.append(RUN_MARKS[mark])
                 owner = mark
             elif owner == 2:
                 text.append(" ")
-            elif self._glyphs.ascii:
-                text.append(_BOTH if first and second else self._glyphs.runs[owner])
+            elif not self._braille:
+                text.append(_BOTH if first and second else RUN_MARKS[owner])
             else:
                 text.append(chr(0x2800 | first | second))
             codes.append(str(owner))
         return styled("".join(text), "".join(codes), _STYLES)
 
 
-def _axis(laid: Overlay, chosen: Scale, cells: int, glyphs: Glyphs) -> Line:
+def _axis(laid: Overlay, chosen: Scale, cells: int) -> Line:
     span = span_text(laid.span_s)
     right = cells - len(span) - 2
     ends: list[Places] = [
-        label_places(min(cells - 1, int(trace.ended_s / laid.span_s * cells)), glyphs.tick, f"run {trace.run} ended")
+        label_places(min(cells - 1, int(trace.ended_s / laid.span_s * cells)), TICK, f"run {trace.run} ended")
         for trace in laid.traces
         if trace.ended_s is not None
     ]
     since: Places = ((1, f" {_SINCE} "),)
     scales: Places = ((right - len(chosen.text) - 3, f" {chosen.text} "), (len(_SINCE) + 4, f" {chosen.text} "))
-    return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], glyphs, bottom=chosen.bottom_figure)
+    return axis(cells, [((right, f" {span} "),), *ends, since, scales], [], bottom=chosen.bottom_figure)

@@ -18,7 +18,7 @@ from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui.draw.columns import Column, fitting_columns, names
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, HERE, PLAIN, WARNING
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
 from tfmemtop.units import UNKNOWN, format_bytes, sentence
@@ -53,8 +53,8 @@ class WhatIfPanel(CoveringPanel):
         Binding("shift+tab", "other(-1)", show=False),
     ]
 
-    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
-        super().__init__(session, glyphs=glyphs)
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self.said = ""
         self.which = 0  # index of the pool shown, modulo the number of pools
         self._at = 0
@@ -88,7 +88,7 @@ class WhatIfPanel(CoveringPanel):
             return lines
         last = [*whatif.smallest(view), whatif.paces(view), *filter(None, [whatif.asynchronous(view)])]
         at = clamp(self._at, 0, len(rows) - 1)
-        limits: list[Line] = [[Segment(fit(f" {line}", width, self.glyphs), BOLD)] for line in whatif.limits(view)]
+        limits: list[Line] = [[Segment(fit(f" {line}", width), BOLD)] for line in whatif.limits(view)]
         below = limits if height >= _LAST_LEAST else []
         for told_last in last if height >= _LAST_LEAST else []:  # only whole sentences, as many as fit
             more = paragraph(told_last, width, DIM)
@@ -116,15 +116,15 @@ class WhatIfPanel(CoveringPanel):
             if any(text[place] not in ("", UNKNOWN) for text in texts)
         ]
         columns = fitting_columns(columns, width - 2)
-        lines: list[Line] = [[Segment(fit(f"  {names(columns)}", width, self.glyphs), DIM)]]
+        lines: list[Line] = [[Segment(fit(f"  {names(columns)}", width), DIM)]]
         for index in seen:
             self._spots[above + len(lines)] = index
-            mark = self.glyphs.here if index == at else " "
+            mark = HERE if index == at else " "
             line: Line = [Segment(f"{mark} ", BOLD)]
             for column in columns:
                 look = _LOOKS[view.fits(rows[index])] if column.name == "FITS" else PLAIN
                 look = CHOSEN if index == at and column is columns[0] else look
-                line += [Segment(column.pad(column.value(texts[index]), self.glyphs), look), Segment(" ")]
+                line += [Segment(column.pad(column.value(texts[index])), look), Segment(" ")]
             lines.append(Segment.adjust_line_length(line, width))
         return lines
 

@@ -13,7 +13,7 @@ from tfmemtop.findings.remedy import Remedy, offered
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line, Panel, cut, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, MORE, PLAIN, WARNING
 from tfmemtop.ui.draw.text import wrap
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}
@@ -25,9 +25,9 @@ _NOTE_S = 10.0
 class WhyPanel(Panel):
     """A title and the findings. Findings alike on many devices are drawn as one; those without room are counted."""
 
-    def __init__(self, *, glyphs: Glyphs = UNICODE, steers: bool = True) -> None:
+    def __init__(self, *, steers: bool = True) -> None:
         """*steers*: whether keys may change anything for the script."""
-        super().__init__(glyphs=glyphs)
+        super().__init__()
         self._steers = steers
         self._since: dict[str, float] = {}  # when each note was first seen, in session seconds, by its headline
 
@@ -46,7 +46,7 @@ class WhyPanel(Panel):
             lines = lines or self._rows(group, width)
             hidden -= 1
             rows += lines
-        more = (f"W: {hidden} more {self.glyphs.more}" if hidden else "W explains") if rows else ""
+        more = (f"W: {hidden} more {MORE}" if hidden else "W explains") if rows else ""
         return [self.title_line(width, "Why", more), *rows]
 
     def wanted_height(self, state: State, width: int) -> int:
@@ -75,7 +75,7 @@ class WhyPanel(Panel):
         said = say_group(group)
         helps = group.remedies if remedies else ()
         told = said.figures if figures else ""
-        return _finding(group.first.severity, said.headline, told, helps, width, self.glyphs, self._steers)
+        return _finding(group.first.severity, said.headline, told, helps, width, self._steers)
 
 
 @lru_cache(maxsize=200)
@@ -85,7 +85,6 @@ def _finding(
     figures: str,
     remedies: tuple[Remedy, ...],
     width: int,
-    glyphs: Glyphs,
     steers: bool,
 ) -> list[Line]:
     """Return the lines of a finding. They are cached, because a finding mostly stays the same from frame to frame."""
@@ -94,7 +93,7 @@ def _finding(
     rows = finding_lines(headline, figures, room, headline_style(severity))
     rows = [[Segment("   "), *line] for line in rows]
     rows[0][0] = Segment(f" {mark} ", style)
-    helps = remedy_lines(remedies, room, glyphs, steers=steers)
+    helps = remedy_lines(remedies, room, steers=steers)
     if len(helps) == 1 and width_of(rows[-1]) + width_of(helps[0]) + 2 <= width:
         rows[-1] += [Segment("  "), *helps.pop()]
     return rows + [[Segment("   "), *line] for line in helps]
@@ -122,9 +121,7 @@ def finding_lines(headline: str, figures: str, width: int, style: Style) -> list
 _BETWEEN = Segment("; ", DIM)
 
 
-def remedy_lines(
-    remedies: Iterable[Remedy], width: int, glyphs: Glyphs = UNICODE, *, steers: bool = True, whole: bool = False
-) -> list[Line]:
+def remedy_lines(remedies: Iterable[Remedy], width: int, *, steers: bool = True, whole: bool = False) -> list[Line]:
     """Return *remedies* in lines of at most *width* cells. A remedy is not split between two lines.
 
     If it is longer than a line, it is cut, or, with *whole*, wrapped to the right of its keys.
@@ -135,15 +132,15 @@ def remedy_lines(
         if lines and width_of([*lines[-1], _BETWEEN, *part]) <= width:
             lines[-1] += [_BETWEEN, *part]
         else:
-            lines += _wrapped(part, width, glyphs) if whole else [cut(part, width, glyphs)]
+            lines += _wrapped(part, width) if whole else [cut(part, width)]
     return lines
 
 
-def _wrapped(part: Line, width: int, glyphs: Glyphs) -> list[Line]:
+def _wrapped(part: Line, width: int) -> list[Line]:
     *keys, text = part
     before = width_of(keys)
     if width - before < 2:  # the keys alone fill the line
-        return [cut(part, width, glyphs)]
+        return [cut(part, width)]
     first, *rest = [Segment(line, text.style) for line in wrap(text.text, width - before)]
     return [[*keys, first], *([Segment(" " * before), line] if before else [line] for line in rest)]
 

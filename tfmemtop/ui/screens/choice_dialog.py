@@ -17,7 +17,7 @@ from textual.widgets.input import Selection
 
 from tfmemtop.failure import reason
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DOWN, KEY, PLAIN, UP
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, T
 
@@ -102,7 +102,6 @@ class OptionsDialog(Dialog[T]):
         options: Sequence[Option[T]],
         *,
         text: Sequence[str] = (),
-        glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
         """*text*: the paragraphs above the options."""
@@ -116,10 +115,10 @@ class OptionsDialog(Dialog[T]):
         ]
         content = _Options(text, rows)
         content.at = 0
-        super().__init__(title, content, glyphs=glyphs, width=width)
+        super().__init__(title, content, width=width)
 
     def hints(self) -> list[Hint]:
-        return [(f"{self.glyphs.up}{self.glyphs.down}", "choose"), ("Enter", "take"), ("Esc", "close")]
+        return [(f"{UP}{DOWN}", "choose"), ("Enter", "take"), ("Esc", "close")]
 
     def on_key(self, event: events.Key) -> None:
         if event.character and self.typed(event.character):
@@ -195,7 +194,6 @@ class InputDialog(Dialog[T]):
         suggestions: Sequence[Suggestion] = (),
         replaces: bool = False,
         takes: str = "take",
-        glyphs: Glyphs = UNICODE,
         width: int = 76,
     ) -> None:
         """*read* turns the text into the dialog's result.
@@ -214,13 +212,13 @@ class InputDialog(Dialog[T]):
         content = _Options(text, ([(word, BOLD), (meaning, PLAIN)] for word, meaning in suggestions))
         content.at = None
         content.can_focus = False
-        super().__init__(title, content, glyphs=glyphs, width=width)
+        super().__init__(title, content, width=width)
 
     def fields(self) -> Sequence[Widget]:
         return self._error, Horizontal(Static("> ", markup=False), self._field)
 
     def hints(self) -> list[Hint]:
-        arrows = [(f"{self.glyphs.up}{self.glyphs.down}", "pick")] if self._suggestions else []
+        arrows = [(f"{UP}{DOWN}", "pick")] if self._suggestions else []
         return [("Enter", self._takes), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
 
     def on_mount(self) -> None:

@@ -25,7 +25,7 @@ from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.lines import Line, cut, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, UNICODE, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, DOWN, ENDS, ERROR, FILL, LAYER, PLAIN, TITLE, UP, WARNING
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.ui.screens.dialog import Hint, PageDialog
 from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration
@@ -45,10 +45,10 @@ _LAYERS = {
 }
 
 
-def breakdown_lines(found: Breakdown, width: int, glyphs: Glyphs) -> list[Line]:
+def breakdown_lines(found: Breakdown, width: int) -> list[Line]:
     """Return the bar, a line for each slice with its number in the bar, and notes on peak and limit."""
-    looks = _looks(found, glyphs)
-    drawn = [_numbered_bar(found, looks, width, glyphs)]
+    looks = _looks(found)
+    drawn = [_numbered_bar(found, looks, width)]
     total = found.size
     for number, (part, (glyph, style)) in enumerate(zip(found.slices, looks, strict=True), 1):
         share = f"{part.size / total:4.0%}" if total else ""
@@ -56,27 +56,27 @@ def breakdown_lines(found: Breakdown, width: int, glyphs: Glyphs) -> list[Line]:
         line = [Segment(f"{number} ", DIM), Segment(glyph, style), Segment(head)]
         room = width - 3 - len(head)
         if room > 4:
-            line.append(Segment(fit(words.meaning(part, found), room, glyphs), DIM))
-        drawn.append(cut(line, width, glyphs))
+            line.append(Segment(fit(words.meaning(part, found), room), DIM))
+        drawn.append(cut(line, width))
     for note in words.notes(found):
         drawn += [[Segment(f"   {line}")] for line in wrap(note, width - 3)]
     return drawn
 
 
-def _looks(found: Breakdown, glyphs: Glyphs) -> list[tuple[str, Style]]:
+def _looks(found: Breakdown) -> list[tuple[str, Style]]:
     """Return each slice's glyph and colour. Slices in use differ only by colour, and in the bar by their numbers."""
     kinds = iter(_KINDS)
     looks = []
     for part in found.slices:
         layer = _LAYERS.get(part.part)
-        look = (glyphs.fill[layer], LAYER[layer]) if layer else (glyphs.fill["in_use"], next(kinds, _KINDS[0]))
+        look = (FILL[layer], LAYER[layer]) if layer else (FILL["in_use"], next(kinds, _KINDS[0]))
         looks.append(look)
     return looks
 
 
-def _numbered_bar(found: Breakdown, looks: list[tuple[str, Style]], width: int, glyphs: Glyphs) -> Line:
+def _numbered_bar(found: Breakdown, looks: list[tuple[str, Style]], width: int) -> Line:
     cells = apportion([part.size for part in found.slices], width - 2)
-    left, right = glyphs.ends
+    left, right = ENDS
     line: Line = [Segment(left, DIM)]
     for number, (count, (glyph, style)) in enumerate(zip(cells, looks, strict=True), 1):
         if count:
@@ -102,9 +102,7 @@ _FIRST_LOOK = (
 )
 
 
-def describe(
-    state: State, pid: int, width: int, can_look: bool = False, replay: bool = False, *, glyphs: Glyphs = UNICODE
-) -> list[Line]:
+def describe(state: State, pid: int, width: int, can_look: bool = False, replay: bool = False) -> list[Line]:
     """Return all that is known of process *pid*, in lines of at most *width* cells.
 
     With *can_look*, a line names the key that searches for live tensors. In a *replay*, an environment that is not in
@@ -115,7 +113,7 @@ def describe(
         return _told(f"Process {pid} has ended.", width)
     page = _Page(width)
     rows = [row for row in processes(state) if row.pid == pid]
-    _breakdowns(page, state, pid, glyphs)
+    _breakdowns(page, state, pid)
     if process.hooked:
         _look(page, process.hooked, can_look)
     _who(page, state, process, rows)
@@ -141,16 +139,16 @@ class DetailsScreen(PageDialog[None]):
         Binding("t,T", "look", show=False),
     ]
 
-    def __init__(self, session: Session, pid: int, *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, session: Session, pid: int) -> None:
         """*pid* is the process. Its environment is read on request only, so the dialog sends the engine a command."""
-        super().__init__(f"Process {pid}", glyphs=glyphs, width=110)
+        super().__init__(f"Process {pid}", width=110)
         self._session = session
         self._state = session.state
         self._pid = pid
 
     def hints(self) -> list[Hint]:
         look = [("T", "live tensors")] if self._can_look() else []
-        return [("Esc", "close"), *look, (f"{self.glyphs.up}{self.glyphs.down} PgUp PgDn", "scroll")]
+        return [("Esc", "close"), *look, (f"{UP}{DOWN} PgUp PgDn", "scroll")]
 
     def on_mount(self) -> None:
         self._session.send(events.ReadEnvironment(pid=self._pid))
@@ -170,9 +168,7 @@ class DetailsScreen(PageDialog[None]):
         self.redraw()
 
     def body(self, width: int) -> list[Line]:
-        return describe(
-            self._state, self._pid, width, self._can_look(), self._session.replay is not None, glyphs=self.glyphs
-        )
+        return describe(self._state, self._pid, width, self._can_look(), self._session.replay is not None)
 
 
 class _Page:
@@ -205,11 +201,11 @@ def _told(text: str, width: int, style: Style = PLAIN, indent: str = "") -> list
     return [[Segment(line, style)] for line in wrap(text, width, indent)]
 
 
-def _breakdowns(page: _Page, state: State, pid: int, glyphs: Glyphs) -> None:
+def _breakdowns(page: _Page, state: State, pid: int) -> None:
     """Add bar, table and what other tools report, for each device."""
     for found in breakdowns(state, pid):
         page.heading(heading(state, pid, found))
-        page.lines += breakdown_lines(found, page.width, glyphs)
+        page.lines += breakdown_lines(found, page.width)
         if found.account is None:
             continue
         for name, told_by in others_say(found.account):

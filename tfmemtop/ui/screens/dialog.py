@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
-from tfmemtop.ui.draw.palette import UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.keys import KeyBar
 from tfmemtop.ui.screens import Drawn
 
@@ -53,7 +53,6 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         border-subtitle-color: ansi_bright_black;
         padding: 0 1;
     }
-    Dialog.-ascii > Vertical { border: ascii ansi_cyan; }
     Dialog VerticalScroll, Dialog OptionList { height: auto; scrollbar-size: 0 0; }
     Dialog KeyBar { margin-top: 1; }
     """
@@ -64,13 +63,12 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         Binding("escape", "cancel", "close", show=False),
     ]
 
-    def __init__(self, title: str, content: Widget, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
+    def __init__(self, title: str, content: Widget, *, width: int = 76) -> None:
         """*content* is the widget that scrolls if the terminal has too few lines for it."""
-        super().__init__(classes="-ascii" if glyphs.ascii else "")
-        self.glyphs = glyphs
+        super().__init__()
         self.content = content
         self.width = width
-        self._box = Vertical(content, *self.fields(), KeyBar(self.hints, glyphs=glyphs))
+        self._box = Vertical(content, *self.fields(), KeyBar(self.hints))
         self.heading = title
 
     def hints(self) -> list[Hint]:
@@ -114,7 +112,7 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
         """Show how many lines are out of view."""
         above = round(self.content.scroll_y)
         below = max(0, self.content.virtual_size.height - above - self.content.size.height)
-        counts = (self.glyphs.down, below, "more below"), (self.glyphs.up, above, "above")
+        counts = (DOWN, below, "more below"), (UP, above, "above")
         parts = [f"{arrow} {count} {where}" for arrow, count, where in counts if count]
         self._box.border_subtitle = Content("  ".join(parts))
 
@@ -131,10 +129,10 @@ class Dialog(Drawn, ModalScreen[T], Generic[T]):
 class PageDialog(Dialog[T]):
     """A page of lines. A subclass returns them from :meth:`body`."""
 
-    def __init__(self, title: str, *, glyphs: Glyphs = UNICODE, width: int = 76) -> None:
+    def __init__(self, title: str, *, width: int = 76) -> None:
         self.lines: list[Line] = []
-        self._page = _Page(self.lines, glyphs)
-        super().__init__(title, VerticalScroll(self._page), glyphs=glyphs, width=width)
+        self._page = _Page(self.lines)
+        super().__init__(title, VerticalScroll(self._page), width=width)
 
     def body(self, width: int) -> list[Line]:
         """Return the dialog's lines, none wider than *width* cells."""
@@ -161,8 +159,8 @@ class PageDialog(Dialog[T]):
 
 
 class _Page(Panel):
-    def __init__(self, lines: list[Line], glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, lines: list[Line]) -> None:
+        super().__init__()
         self._shown = lines
 
     def build(self, width: int, height: int) -> list[Line]:

@@ -19,7 +19,7 @@ from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
 from tfmemtop.state import State
 from tfmemtop.state.steps import pace
 from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RUNNING, WARNING
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
@@ -29,7 +29,7 @@ from tfmemtop.units import counted, format_bytes
 _WORTH_COUNTING = 10  # steps
 
 
-def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[Plan]:
+def search_dialog(session: Session, upcoming: NextRun) -> InputDialog[Plan]:
     """Return the dialog that asks what to search for under the settings of *upcoming*.
 
     Raises:
@@ -46,7 +46,6 @@ def search_dialog(session: Session, upcoming: NextRun, glyphs: Glyphs) -> InputD
         read=lambda text: _plan_for(session.state, upcoming, parse_sought(text)),
         takes=f"end {ends} and begin" if ends else "begin",
         suggestions=found,
-        glyphs=glyphs,
         width=84,
     )
 
@@ -173,9 +172,9 @@ class FitDialog(PageDialog[AfterSearch]):
         Binding("y", "copy", show=False),
     ]
 
-    def __init__(self, search: SessionFit, *, stop: Callable[[], None], glyphs: Glyphs) -> None:
+    def __init__(self, search: SessionFit, *, stop: Callable[[], None]) -> None:
         what = "smallest memory limit" if search.plan.wanted is None else "largest value"
-        super().__init__(f"The {what} that works", glyphs=glyphs, width=124)
+        super().__init__(f"The {what} that works", width=124)
         self._fit = search
         self._end_it = stop
 
@@ -202,15 +201,15 @@ class FitDialog(PageDialog[AfterSearch]):
         tries, wanted = search.plan.tries, search.plan.wanted
         goal = f"{goal_text(search.plan.goal)}, in at most {counted(tries, 'try', 'tries')}"
         goal += f": {' '.join(search.plan.command)}"
-        lines: list[Line] = [[Segment(fit(goal, width, self.glyphs), DIM)], []]
+        lines: list[Line] = [[Segment(fit(goal, width), DIM)], []]
         rows = table(search.search, pools=width >= _POOLS_FROM)
         for index, row in enumerate(rows):
             style = BOLD if index == 0 else GOOD if row.passed else WARNING
-            lines.append([Segment(fit(row.text, width, self.glyphs), style)])
+            lines.append([Segment(fit(row.text, width), style)])
         if search.going:
             trial = trial_words(search.trial, wanted)
-            mark = f"{self.glyphs.running} try {search.number} of {tries}: {trial}  "
-            lines.append([Segment(mark, KEY), Segment(fit(search.progress, width - len(mark), self.glyphs))])
+            mark = f"{RUNNING} try {search.number} of {tries}: {trial}  "
+            lines.append([Segment(mark, KEY), Segment(fit(search.progress, width - len(mark)))])
             return lines
         lines += [[]] if rows else []
         for index, sentence in enumerate(conclusion(search.search, search.stopped, search.hint)):

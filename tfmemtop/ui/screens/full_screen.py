@@ -12,7 +12,7 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.ui.draw.lines import Panel
-from tfmemtop.ui.draw.palette import Glyphs
+from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.keys import Hints, KeyBar
 from tfmemtop.ui.panels.header import Header, ReplayBar
 from tfmemtop.ui.panels.row_table import CursorPanel
@@ -27,8 +27,8 @@ class CoveringPanel(CursorPanel):
         Binding("q", "close", show=False),
     ]
 
-    def __init__(self, session: Session, *, glyphs: Glyphs) -> None:
-        super().__init__(glyphs=glyphs)
+    def __init__(self, session: Session) -> None:
+        super().__init__()
         self.session = session
         self.state = session.state
 
@@ -44,12 +44,12 @@ class CoveringPanel(CursorPanel):
     @property
     def arrows(self) -> str:
         """The keys that move the cursor up and down."""
-        return f"{self.glyphs.up}{self.glyphs.down}"
+        return f"{UP}{DOWN}"
 
     @property
     def sideways(self) -> str:
         """The keys that move sideways. In a replay, the arrows move the replay."""
-        return "[ ]" if self.session.replay else "Left Right" if self.glyphs.ascii else "← →"
+        return "[ ]" if self.session.replay else "← →"
 
     def leave(self) -> bool:
         """Go one step back within the panel; return false if there is none."""
@@ -90,10 +90,10 @@ class FullScreen(Drawn, Screen[None]):
         self.panel = panel
         replay = panel.session.replay
         self.parts: list[Panel] = [
-            Header(panel.session, glyphs=panel.glyphs),
+            Header(panel.session),
             panel,
-            *([ReplayBar(replay, glyphs=panel.glyphs)] if replay else []),
-            KeyBar(self._hints, glyphs=panel.glyphs),
+            *([ReplayBar(replay)] if replay else []),
+            KeyBar(self._hints),
         ]
 
     def _hints(self) -> Hints:

@@ -19,7 +19,6 @@ from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import panels
 from tfmemtop.ui.draw.columns import Order, fitting
 from tfmemtop.ui.draw.layout import AROUND, Heights, arrange, output_size, without_empty
-from tfmemtop.ui.draw.palette import Glyphs
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.keys import Hints, Key, KeyBar
 from tfmemtop.ui.panels.allocator_panel import AllocatorPanel
@@ -87,26 +86,27 @@ class MainScreen(Drawn, Screen[None]):
         keys: Callable[[], Sequence[Key]],
         choices: Choices,
         *,
-        glyphs: Glyphs,
+        braille: bool = True,
     ) -> None:
         """*keys* returns the keys of the last line. *choices* are the user's. A scale or column of them that no longer
-        exists is ignored.
+        exists is ignored. *braille*: areas are made of dots.
         """
         super().__init__()
         self.session = session
-        self.glyphs = glyphs
         self._shown = {"output": choices.output, "allocators": choices.allocators}
         self._terminal_size = TerminalSize()
-        self.header = Header(session, glyphs=glyphs)
-        self.devices = DevicesPanel(glyphs=glyphs, steers=session.may_change, scale=choices.scale, steps=choices.steps)
-        self.table = ProcessTable(_order(choices), glyphs=glyphs)
-        self.allocators = AllocatorPanel(self._pool, glyphs=glyphs)
-        self.output = OutputPanel(can_type=session.may_change, glyphs=glyphs)
-        self.why = WhyPanel(glyphs=glyphs, steers=session.may_change)
+        self.header = Header(session)
+        self.devices = DevicesPanel(
+            steers=session.may_change, scale=choices.scale, steps=choices.steps, braille=braille
+        )
+        self.table = ProcessTable(_order(choices))
+        self.allocators = AllocatorPanel(self._pool, braille=braille)
+        self.output = OutputPanel(can_type=session.may_change)
+        self.why = WhyPanel(steers=session.may_change)
         self.lower = Container(self.allocators, self.output)
-        self.replay_bar = ReplayBar(session.replay, glyphs=glyphs) if session.replay else None
+        self.replay_bar = ReplayBar(session.replay) if session.replay else None
         self._keys = keys
-        self.key_bar = KeyBar(self.hints, glyphs=glyphs)
+        self.key_bar = KeyBar(self.hints)
 
     def chosen(self) -> Choices:
         """Return the user's present choices, of those that can be saved."""

@@ -18,7 +18,7 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import host_memory
 from tfmemtop.ui.draw.lines import fit
-from tfmemtop.ui.draw.palette import UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.screens.choice_dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.screens.dialog import Hint
 from tfmemtop.units import format_bytes
@@ -32,7 +32,7 @@ class Leaving(Enum):
     STAY = "stay"
 
 
-def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyphs) -> OptionsDialog[bool]:
+def relaunch_dialog(state: State, run: RunState, upcoming: NextRun) -> OptionsDialog[bool]:
     """Return the dialog that asks whether to end *run* so that *upcoming* can start."""
     alive = sum(1 for row in processes(state) if row.of_run and not row.process.gone)
     count = "1 process" if alive == 1 else f"{alive} processes"
@@ -40,10 +40,10 @@ def relaunch_dialog(state: State, run: RunState, upcoming: NextRun, glyphs: Glyp
     ends = f"end it ({count}), then start run {run.run + 1} with {settings}"
     text = [f"It gets TERM, then KILL after {GRACE_S:.0f} s."]
     options = [Option("relaunch", True, ends, "r"), Option("stay", False, "let it run", "n")]
-    return OptionsDialog(f"Run {run.run} is still running", options, text=text, glyphs=glyphs)
+    return OptionsDialog(f"Run {run.run} is still running", options, text=text)
 
 
-def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
+def leave_dialog(state: State) -> OptionsDialog[Leaving]:
     """Return the dialog that asks what happens to the script when the user quits."""
     session = state.session
     kept = [f"Its output is kept in {session.output_path}"] if session and session.output_path else []
@@ -53,7 +53,7 @@ def leave_dialog(state: State, glyphs: Glyphs) -> OptionsDialog[Leaving]:
         Option("stop it", Leaving.STOP, f"TERM, then KILL after {GRACE_S:.0f} s; then quit", "s"),
         Option("do not quit", Leaving.STAY, "go on watching", "n"),
     ]
-    return OptionsDialog("The script is still running", options, text=kept, glyphs=glyphs)
+    return OptionsDialog("The script is still running", options, text=kept)
 
 
 _NAMED = 6
@@ -69,22 +69,22 @@ class SignalScreen(OptionsDialog[int]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "cancel", show=False)]
     click_chooses_only = True
 
-    def __init__(self, pids: Sequence[int], names: Sequence[str], *, glyphs: Glyphs = UNICODE) -> None:
+    def __init__(self, pids: Sequence[int], names: Sequence[str]) -> None:
         """*names* are the commands of *pids*, in the same order."""
         self._count = len(pids)
         self._digits = ""
         text = ["To this process:" if self._count == 1 else f"To these {self._count} processes:"]
         for pid, name in list(zip(pids, names, strict=True))[:_NAMED]:
-            text.append(f"{pid:>8}  {fit(safe(name) or '(command unknown)', 58, glyphs)}")
+            text.append(f"{pid:>8}  {fit(safe(name) or '(command unknown)', 58)}")
         if rest := pids[_NAMED:]:
             text.append(" ".join(f"{pid:>7}" for pid in rest))
         options = [Option(number.name, int(number), effect, str(int(number))) for number, effect in EFFECTS.items()]
-        super().__init__("Send a signal", options, text=text, glyphs=glyphs, width=72)
+        super().__init__("Send a signal", options, text=text, width=72)
 
     def hints(self) -> list[Hint]:
         whom = "it" if self._count == 1 else f"all {self._count}"
         sends = f"send {self.options[self.content.at or 0].label} to {whom}"
-        return [("Enter", sends), ("Esc", "send nothing"), (f"{self.glyphs.up}{self.glyphs.down} 0-9", "choose")]
+        return [("Enter", sends), ("Esc", "send nothing"), (f"{UP}{DOWN} 0-9", "choose")]
 
     def on_option_list_option_highlighted(self) -> None:
         self.redraw()
@@ -129,9 +129,7 @@ def limit_suggestions(suggested: Sequence[SuggestedLimit], memory: str | None) -
     return [(typed(limit.size), basis(limit)) for limit in suggested] + picks
 
 
-def limit_dialog(
-    state: State, upcoming: NextRun, fitted: SuggestedLimit | None, glyphs: Glyphs
-) -> InputDialog[NextRun]:
+def limit_dialog(state: State, upcoming: NextRun, fitted: SuggestedLimit | None) -> InputDialog[NextRun]:
     """Return the dialog for the limit of the next run, which the user types or picks.
 
     *fitted* is the limit that a search has found.
@@ -149,7 +147,6 @@ def limit_dialog(
         replaces=True,
         read=lambda text: upcoming.with_limit(text, state),
         suggestions=limit_suggestions(suggested, memory),
-        glyphs=glyphs,
     )
 
 
@@ -159,7 +156,7 @@ def _as_shares(upcoming: NextRun, state: State) -> list[str]:
     return [f"{' and '.join(names)}: passed on as a share of the smallest GPU that the run sees"] if names else []
 
 
-def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
+def gpus_dialog(state: State, upcoming: NextRun) -> InputDialog[NextRun]:
     """Return the dialog for the GPUs that are visible to the next run."""
     gpus = upcoming.settings.gpus
     each = [(str(index), f"only {device.info.name}") for index, device in state.devices.items()]
@@ -176,16 +173,14 @@ def gpus_dialog(state: State, upcoming: NextRun, glyphs: Glyphs) -> InputDialog[
         replaces=True,
         read=lambda text: upcoming.with_gpus(text, state),
         suggestions=[("", "as the script and its environment say"), *each[:_GPUS_LISTED], ("none", "hide every GPU")],
-        glyphs=glyphs,
     )
 
 
-def command_line_dialog(upcoming: NextRun, glyphs: Glyphs) -> InputDialog[NextRun]:
+def command_line_dialog(upcoming: NextRun) -> InputDialog[NextRun]:
     """Return the dialog for the command line and the environment of the next run."""
     return InputDialog(
         "Command line of the next run",
         text=["Variables may stand before the command: BATCH=64 python train.py --epochs 3"],
         value=upcoming.command_line(),
         read=upcoming.with_command_line,
-        glyphs=glyphs,
     )

@@ -11,7 +11,7 @@ from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, UNICODE, Glyphs
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOWN, GOOD, UP
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style, remedy_lines
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
@@ -30,8 +30,8 @@ class WhyScreen(PageDialog[str]):
         Binding("y", "copy", show=False),
     ]
 
-    def __init__(self, state: Callable[[], State], *, glyphs: Glyphs = UNICODE, steers: bool = True) -> None:
-        super().__init__("Why", glyphs=glyphs, width=128)
+    def __init__(self, state: Callable[[], State], *, steers: bool = True) -> None:
+        super().__init__("Why", width=128)
         self._steers = steers
         self._state = state
         self._chosen: tuple[Hashable, int] | None = None  # kind, and which finding of that kind
@@ -42,7 +42,7 @@ class WhyScreen(PageDialog[str]):
 
     def hints(self) -> list[Hint]:
         chosen = self.chosen
-        hints: list[Hint] = [(f"{self.glyphs.up}{self.glyphs.down}", "choose")]
+        hints: list[Hint] = [(f"{UP}{DOWN}", "choose")]
         if chosen and chosen.said.code:
             hints.append(("y", COPY_LINES))
         return [*hints, ("Esc", "close")]
@@ -82,7 +82,7 @@ class WhyScreen(PageDialog[str]):
         lines: list[Line] = []
         if words.explanation:
             lines += [[Segment("   "), Segment(line)] for line in wrap(words.explanation, room)]
-        remedies = remedy_lines(finding.remedies, room, self.glyphs, steers=self._steers, whole=True)
+        remedies = remedy_lines(finding.remedies, room, steers=self._steers, whole=True)
         lines += [[Segment("   "), *line] for line in remedies]
         if words.code:
             lines.append([])
