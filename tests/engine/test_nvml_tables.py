@@ -17,7 +17,7 @@ import pytest
 from tests import streams as s
 from tests.contained import contained
 from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
-from tests.ui.shown import Recorded, drawn, rows, text_of
+from tests.ui.shown import Recorded, drawn, text_of
 from tfmemtop import events
 from tfmemtop.cli import once
 from tfmemtop.cli.main import main
@@ -25,10 +25,8 @@ from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.events import WhyLacking
-from tfmemtop.state.lookup import outer_number
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.screens.details import describe
 
 
 @dataclass
@@ -271,24 +269,6 @@ def test_a_count_of_billions_is_a_figure_that_lacks() -> None:
     library.nvmlDeviceGetComputeRunningProcesses_v3 = library.nvmlDeviceGetGraphicsRunningProcesses_v3 = listed
     (reading,) = Nvml(library).read().readings
     assert reading.used == TABLES["H100"].cards[0]["MemoryInfo_v2"].used
-
-
-def test_a_process_here_has_the_drivers_number_too() -> None:
-    """``nvidia-smi`` on the machine shows that number."""
-    clock = _Clock()
-    foreign = translator(set(), clock)
-    nvml = reader(TABLES["one of the host's numbers"])
-    first = nvml.read()
-    uuid = first.devices[0].uuid
-    stream = [s.session(), *first.devices, s.process(0.3, 17), s.effective(1.2, 17, uuid=uuid)]
-    for event in stream:
-        foreign.take(event)
-    clock.now = 10.0
-    (told,) = (foreign.translate(one) for one in nvml.read().readings)
-    state = s.fold([*stream, told])
-    assert [process.pid for process in told.processes] == [17]
-    assert (outer_number(state, 17), outer_number(state, 4001)) == (4001, None)
-    assert any("17; outside this container 4001" in line for line in rows(describe(state, 17, 100)))
 
 
 def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:

@@ -107,13 +107,6 @@ class DeviceProcess(msgspec.Struct, frozen=True, array_like=True):
     bandwidth: Number | None = None
 
 
-class OuterNumber(msgspec.Struct, frozen=True, array_like=True):
-    """The number by which the driver lists a process of this container, where it is not the number here."""
-
-    pid: Number
-    outer: Number
-
-
 class SharesMissing(DescribedEnum):
     """Why it is not known how much of a GPU's memory each process uses."""
 
@@ -191,7 +184,6 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
     encoder: Number | None = None  # percent of the time in which video was encoded, and decoded
     decoder: Number | None = None
     traffic: Traffic | None = None
-    outer_numbers: Annotated[list[OuterNumber], Many] = msgspec.field(default_factory=list)
 
     @property
     def further(self) -> tuple[str, ...]:

@@ -130,12 +130,6 @@ def _called_otherwise(state: State, device: DeviceState, reading: events.DeviceR
     )
 
 
-def outer_number(state: State, pid: int) -> int | None:
-    """Return the number by which the driver lists process *pid* of this container, where that is another one."""
-    readings = (device.reading for device in state.devices.values() if device.reading)
-    return next((one.outer for reading in readings for one in reading.outer_numbers if one.pid == pid), None)
-
-
 def allocators_on(state: State, device: DeviceState) -> list[events.Allocator]:
     """Return the newest readings of all allocators of living processes on *device*."""
     return [

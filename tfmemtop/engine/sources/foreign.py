@@ -144,8 +144,7 @@ class Foreign:
         rows = [*mine, *(msgspec.structs.replace(strange[number], pid=pid) for number, pid in known.items())]
         self._placed[reading.index] = {row.pid for row in rows}
         untold = len(holders) > len(known) or (len(strange) > len(known) and self._unplaced())
-        numbers = [events.OuterNumber(pid, number) for number, pid in known.items() if number != pid]
-        return msgspec.structs.replace(_told(reading, rows, untold), outer_numbers=numbers)
+        return _told(reading, rows, untold)
 
     def _unplaced(self) -> bool:
         """Return whether a process here uses a GPU and has not been found on any card.

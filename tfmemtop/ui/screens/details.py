@@ -20,7 +20,6 @@ from tfmemtop.settings import masked
 from tfmemtop.state import State
 from tfmemtop.state.account import Breakdown, MemoryPart, breakdowns
 from tfmemtop.state.holdings import TENSORS, largest
-from tfmemtop.state.lookup import outer_number
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion
@@ -254,8 +253,6 @@ def _who(page: _Page, state: State, process: ProcessState, rows: list[ProcessRow
     page.fact("user", seen.user or None)
     if seen.inner_pids:
         page.fact("number", f"{seen.pid}; in its container {', '.join(map(str, seen.inner_pids))}")
-    if (outer := outer_number(state, seen.pid)) is not None:
-        page.fact("number", f"{seen.pid}; outside this container {outer}")
     for label, text in workload_facts(seen.workload) if seen.workload else ():
         page.fact(label, text)
     if seen.unread:
