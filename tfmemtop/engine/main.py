@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -40,21 +40,6 @@ from tfmemtop.home import output_folder
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class PipedAnswers:
-    """Sends the answer to the process that starts the engine, through a separate file descriptor."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.closed = False
-
-    def give(self, launched: Launched) -> None:
-        """Send *launched*."""
-        with suppress(OSError):  # the command that started this has ended; other screens can still attach
-            os.write(self._descriptor, pickle.dumps(launched))
-        os.close(self._descriptor)
-        self.closed = True
-
-
 def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers: int) -> int:
     """Run the engine and return its exit code: 1 after an unforeseen failure, else 0.
 
@@ -67,13 +52,20 @@ def run(terminal: PseudoTerminal, keeper: Keeper, inherited: list[int], answers:
     # Slurm may send these to every process of a task. They are meant for the script, in which they are not ignored.
     for number in (signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    told = PipedAnswers(answers)
+    answer: Future[Launched] = Future()
+
+    def send(answered: Future[Launched]) -> None:
+        with suppress(OSError):  # the command that started this has ended; other screens can still attach
+            os.write(answers, pickle.dumps(answered.result()))
+        os.close(answers)
+
+    answer.add_done_callback(send)
     try:
         launch: Launch = pickle.load(sys.stdin.buffer)
     except (OSError, EOFError, pickle.UnpicklingError) as error:
-        told.give(unstarted(error))
+        answer.set_result(unstarted(error))
         return 1
-    return serve(launch, lambda folder: _session(launch, folder, terminal, keeper, inherited, told), told)
+    return serve(launch, lambda folder: _session(launch, folder, terminal, keeper, inherited, answer), answer)
 
 
 async def _session(
@@ -82,7 +74,7 @@ async def _session(
     terminal: PseudoTerminal,
     keeper: Keeper,
     inherited: list[int],
-    answers: PipedAnswers,
+    answer: Future[Launched],
 ) -> None:
     terminal.resize(launch.columns, launch.rows)
     if launch.task and launch.first:
@@ -104,7 +96,7 @@ async def _session(
         for descriptor in inherited:
             os.close(descriptor)
         given = first.environment if first is not None and launch.kernel is not None else None
-        answers.give(
+        answer.set_result(
             Launched(id=folder.id, socket=str(folder.engine_socket), output_path=output_path, environment=given)
         )
         # From here on no command waits for an answer. Errors are written to the log.
@@ -139,36 +131,28 @@ def collect_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-class Answers(Protocol):
-    """Takes the answer for the process, or the thread, that starts an engine."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the start is complete, so that the engine serves screens and the script runs."""
-
-    def give(self, launched: Launched) -> None:
-        """Take *launched*."""
-
-
-def serve(launch: Launch, session: Callable[[SessionFolder], Coroutine[None, None, None]], answers: Answers) -> int:
+def serve(
+    launch: Launch, session: Callable[[SessionFolder], Coroutine[None, None, None]], answer: Future[Launched]
+) -> int:
     """Run a whole *session* of *launch* in a folder of its own. Return the engine's exit code.
 
-    If the session cannot be started, the answer contains the reason, and for a foreseen reason the exit code is 0.
+    The session gives its *answer* once the engine serves screens and the script runs. If it cannot be started, the
+    answer contains the reason, and for a foreseen reason the exit code is 0.
     """
     try:
         with closing(open_session(lambda made: session_info(launch, made, output_for(launch, made)))) as folder:
             try:
                 asyncio.run(session(folder))
             except Exception as error:
-                if answers.closed or not isinstance(error, REFUSALS):
+                if answer.done() or not isinstance(error, REFUSALS):
                     complain()
                 raise
             finally:
                 _keep_log(launch, folder)
     except Exception as error:
-        if answers.closed:
+        if answer.done():
             return 1
-        answers.give(unstarted(error))
+        answer.set_result(unstarted(error))
         return 0 if isinstance(error, REFUSALS) else 1
     return 0
 
@@ -222,7 +206,8 @@ class EngineInside:
         self._launch = launch
         self._answer: Future[Launched] = Future()
         # A daemon thread: the process does not wait for it when it ends.
-        self._thread = threading.Thread(target=serve, args=(launch, self._session, self), name="engine", daemon=True)
+        arguments = launch, self._session, self._answer
+        self._thread = threading.Thread(target=serve, args=arguments, name="engine", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: Engine | None = None
         self._left = threading.Event()
@@ -245,15 +230,6 @@ class EngineInside:
             self._thread.join(_ENDS_S)
         self.stderr.give_back()
 
-    @property
-    def closed(self) -> bool:
-        """Whether there is an answer already."""
-        return self._answer.done()
-
-    def give(self, launched: Launched) -> None:
-        """Return *launched* from :meth:`start`."""
-        self._answer.set_result(launched)
-
     async def _session(self, folder: SessionFolder) -> None:
         write_to(folder.log)
         self.stderr.lead_to(folder.log)
@@ -262,7 +238,7 @@ class EngineInside:
         async with Engine(self._launch, folder) as engine:
             engine.begin()
             self._engine = engine
-            self.give(Launched(id=folder.id, socket=str(folder.engine_socket)))
+            self._answer.set_result(Launched(id=folder.id, socket=str(folder.engine_socket)))
             if not self._left.is_set():
                 begin_to_forget()
                 await engine.done()
