@@ -14,6 +14,9 @@ import sys
 KEEPER = "pty-keeper"
 """The name that the process that holds the script's terminal gives itself; ``/proc/PID/cmdline`` shows it, too."""
 
+ENGINE = "tfmemtop.engine.__main__"
+"""The module with which that process starts."""
+
 _NEEDED = ("msgspec", "psutil", "pynvml", "pyte", "setproctitle", "textual")
 _FIRST = 1  # the process number of the first process of a container
 

@@ -157,7 +157,7 @@ def start(launch: Launch) -> Launched:
     os.set_inheritable(told, True)
     try:
         engine = subprocess.Popen(
-            boot.command("tfmemtop.engine.__main__", str(told)),
+            boot.command(boot.ENGINE, str(told)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

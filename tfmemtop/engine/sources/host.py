@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tfmemtop
-from tfmemtop.boot import KEEPER
+from tfmemtop.boot import ENGINE, KEEPER
 from tfmemtop.engine.sources import cgroup
 from tfmemtop.engine.sources.cgroup import host_memory
 from tfmemtop.engine.sources.processes import (
@@ -176,7 +176,6 @@ class Host:
         changed: list[Process] = []
         readings = []
         renamed = {pid for pid, known in self._known.items() if self._refresh_command(known, now)}
-        gone += self._drop_keepers(renamed)
         for pid, known in self._known.items():
             readings.append(known.process.reading)
             news = pid in renamed
@@ -223,7 +222,7 @@ class Host:
             of_run = (run or None) if pid in (self._adopted, self._member) else of_run
             if of_run is None and self._mark and process.started >= self._since and carries(pid, self._mark):
                 of_run = run or None
-            if of_run is not None and read_command(pid)[:1] == [KEEPER]:
+            if of_run is not None and ((command := read_command(pid))[:1] == [KEEPER] or ENGINE in command):
                 of_run = None  # another session's keeper, such as that of a kernel under a Jupyter that is watched
             if of_run is None and pid not in wanted:
                 self._foreign.add(pid)
@@ -241,20 +240,6 @@ class Host:
                 return None
             ppid = new[ppid].ppid
         return None
-
-    def _drop_keepers(self, renamed: Set[int]) -> list[int]:
-        """Drop those of the processes *renamed* that are the keeper of another session, and the engine, its child.
-
-        A notebook's kernel with a session of its own has them, under a Jupyter that is watched. A keeper that was
-        found before it had its name was taken for a process of the run.
-        """
-        known_now = {pid: self._known[pid] for pid in renamed}
-        keepers = {pid for pid, one in known_now.items() if one.run is not None and one.command[:1] == [KEEPER]}
-        dropped = [pid for pid, known in self._known.items() if pid in keepers or known.process.ppid in keepers]
-        for pid in dropped:
-            del self._known[pid]
-        self._foreign.update(dropped)
-        return dropped
 
     def _refresh_command(self, known: Shown, now: float) -> bool:
         """Read the command line again if it may have changed, and return whether it has.
