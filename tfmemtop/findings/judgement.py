@@ -14,6 +14,7 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.names import spot
+from tfmemtop.findings.proposed_limit import found_no_room
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.room import on_full_card
 from tfmemtop.findings.rules import follow_rule, rules
@@ -205,7 +206,8 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         text = f"No memory problem {found}: each of {len(own)} processes has its own pool; their peaks are {sizes}."
         return Cause(Key.NONE, text, bytes=max(own))
     pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
-    held = f"at most {format_bytes(run.peak_in_use)} in use{_steady(state)}{pool}"
+    waited = "; some requests found no room at first" if found_no_room(state) else ""
+    held = f"at most {format_bytes(run.peak_in_use)} in use{'' if waited else _steady(state, run)}{pool}{waited}"
     if run.peak_in_use is None and others:
         held = others
     elif run.peak_in_use is None:
@@ -242,16 +244,14 @@ def _unread(state: State, run: RunState) -> str:
     return _NO_POOL
 
 
-def _steady(state: State) -> str:
-    """Return since when the use has been steady: ``, steady since step 40``; empty if it is not."""
+def _steady(state: State, run: RunState) -> str:
+    """Return since when the use has been steady: ``, steady after 40 s``; empty if it is not."""
     for _, hooked in hooked_of_run(state):
         for trend in hooked.trends.values():
             windows = trend.whole.windows
             highest = max((window.high for window in windows), default=0)
             reached = next((window for window in windows if window.high >= _STEADY * highest), None)
             late = windows[len(windows) * 3 // 4 :]
-            if not highest or reached is None or reached in late or all(window.high < highest / 2 for window in late):
-                continue
-            made, unit = hooked.steps.made(0.0, reached.start)
-            return f", steady since {unit.rstrip('s')} {max(1, int(made))}" if hooked.steps.calls else ", steady"
+            if highest and reached and reached not in late and not all(window.high < highest / 2 for window in late):
+                return f", steady after {spoken(windows[windows.index(reached) + 1].start - run.started)}"
     return ""

@@ -236,7 +236,8 @@ def sentences(suggested: SuggestedLimit) -> Iterator[str]:
             yield f"{limit}: what the replayed run needs, plus a margin."
             yield f"The limit rests on {_figure(suggested)}."
         else:
-            yield f"{limit}: {_figure(suggested)}, plus a margin."
+            margin = ", plus a margin" if suggested.size > suggested.figure else ""
+            yield f"{limit}: {_figure(suggested)}{margin}."
     if suggested.basis in (Basis.REPLAYED, Basis.REPLAYED_SO_FAR):
         # Because some wait, this may be below the run's peak.
         least = format_bytes(suggested.figure)
