@@ -42,8 +42,8 @@ def started(monitor: Monitor, forks: Forks, path: str) -> Process:
     return process
 
 
-def test_models_that_a_list_keeps(monitor: Monitor, script: Script, forks: Forks) -> None:
-    """Each model counts as one item, with all of its layers and with its optimizer."""
+def test_models_that_a_list_keeps_and_one_that_has_gone(monitor: Monitor, script: Script, forks: Forks) -> None:
+    """Each model counts as one item, with all of its layers and with its optimizer. What nothing holds is counted."""
     source = (
         KERAS
         + """
@@ -63,11 +63,19 @@ by_user = {"ada": Net(), "eve": Net()}
 tried = {"deep": {rate: Net() for rate in (1, 2)}, "wide": {rate: Net() for rate in (1, 2, 3)}}
 pieces = [tf.Variable(tf.zeros([30, 30])) for _ in range(4)]
 single = tf.Variable(tf.zeros([70, 70]))
+gone = made()
+seen = tf.Variable(tf.zeros([1000]))
+wait()
+del gone, seen
+keras.backend.clear_session()
+gc.collect()
 wait()
 """
     )
     process = started(monitor, forks, script(source))
-    found = groups(ask(monitor, process))
+    census = ask(monitor, process)
+    assert census["gone"] == []
+    found = groups(census)
     assert found["variables", "search.done[*][1]"] == [20, 5 * WEIGHTS, 5]
     assert found["optimizer", "search.done[*][1]"] == [5 * (8 + 2), 5 * (2 * WEIGHTS + SCALARS), 5]
     assert found["variables", "model"] == [4, WEIGHTS, 0]
@@ -76,6 +84,12 @@ wait()
     assert found["variables", "tried[*][*]"] == [15, 5 * 4 * 100 * 303, 5]
     assert found["variables", "pieces"] == [4, 4 * 4 * 900, 4]
     assert found["variables", "single"] == [1, 4 * 4900, 0]
+    typed(process)
+    assert line(process) == "up"
+    ((device, count, size, slots),) = ask(monitor, process)["gone"]
+    few = 100  # bytes: metrics, and the seeds of initializers
+    assert device == "CPU:0" and count >= 4 + 8 + 2 + 1
+    assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few and 0 <= slots - 2 * WEIGHTS < few
     assert outcome(process, "\n").code == 0
 
 
@@ -225,31 +239,6 @@ def test_what_waits_in_a_queue_or_a_coroutine(monitor: Monitor, script: Script, 
     assert line(process) == "up"
     assert ask(monitor, process)["hidden"] == "audited"
     assert outcome(process, "\n")[:2] == (0, "[]\n")
-
-
-def test_variables_that_have_gone(monitor: Monitor, script: Script, forks: Forks) -> None:
-    source = (
-        KERAS
-        + """
-kept = made()
-gone = made()
-seen = tf.Variable(tf.zeros([1000]))
-wait()
-del gone, seen
-keras.backend.clear_session()
-gc.collect()
-wait()
-"""
-    )
-    process = started(monitor, forks, script(source))
-    assert ask(monitor, process)["gone"] == []
-    typed(process)
-    assert line(process) == "up"
-    ((device, count, size, slots),) = ask(monitor, process)["gone"]
-    few = 100  # bytes: metrics, and the seeds of initializers
-    assert device == "CPU:0" and count >= 4 + 8 + 2 + 1
-    assert 0 <= size - (3 * WEIGHTS + SCALARS + 4000) < few and 0 <= slots - 2 * WEIGHTS < few
-    assert outcome(process, "\n").code == 0
 
 
 def test_a_dict_with_a_key_for_each_user(monitor: Monitor, script: Script, forks: Forks) -> None:

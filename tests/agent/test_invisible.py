@@ -11,7 +11,7 @@ from tests.hooked import Forks, Monitor, both, outcome, run, working_tensorflow
 Script = Callable[[str], str]
 
 TRAINING = """
-import inspect, os, pickle, sys, threading, traceback, warnings
+import gc, inspect, os, pickle, sys, threading, traceback, types, warnings
 first = os.dup(0); os.close(first)
 import tensorflow as tf
 import keras
@@ -55,6 +55,19 @@ print(inspect.getsource(context.Context.set_memory_growth), context.Context.set_
 v1 = tf.compat.v1
 with v1.Graph().as_default(), v1.Session() as session:
     print(session.run(v1.placeholder_with_default(3.0, []) + 1))
+
+class Held:
+    def __init__(self, name):
+        self.name = name
+    def __del__(self):
+        print("end of", self.name)
+
+gc.set_threshold(0)  # what one collection finds comes in an order that depends on those before
+held = Held("a global")
+circle = Held("a circle")
+circle.itself = circle
+sys.modules["made"] = types.ModuleType("made")
+sys.modules["made"].held = Held("a module")
 sys.stdout.flush()
 tf.config.set_visible_devices([], "CPU")
 """
@@ -65,7 +78,8 @@ def test_a_whole_training(monitor: Monitor, script: Script) -> None:
     assert bare.out == hooked.out
     assert without_our_frames(hooked.err) == bare.err
     assert bare.code == hooked.code == 1 and "cannot be modified after being initialized" in bare.err
-    assert monitor.of("hook") and monitor.of("allocator")
+    assert bare.out.count("end of") >= 2, "what the script holds ends as ever, and what it prints then is seen"
+    assert monitor.of("hook") and monitor.of("allocator") and monitor.of("hook_end")
 
 
 def without_our_frames(err: str) -> str:
@@ -142,7 +156,7 @@ sys.setprofile(watch)
 """
 
 
-@pytest.mark.parametrize("kind", ["TimeoutError", "KeyboardInterrupt", "SystemExit"])
+@pytest.mark.parametrize("kind", ["TimeoutError", "SystemExit"])
 def test_a_signal_handlers_exception_at_the_end_is_nobodys(
     monitor: Monitor, script: Script, tmp_path: Path, kind: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.hooked import Forks, Monitor, both
+from tests.hooked import Forks, Monitor
 
 Script = Callable[[str], str]
 
@@ -53,31 +53,3 @@ print(Mine(1.0, name="x").numpy(), Own(2.0).numpy())
     assert bare == hooked and bare.code == 0 and "other (1.0,) {'name': 'x'}\n" in bare.out
     assert monitor.of("requested")[0]["devices"] is None
     assert monitor.of("initialised")[0]["code"] == ""
-
-
-ENDS = """
-import gc, sys, types
-import tensorflow
-
-gc.set_threshold(0)  # what one collection finds comes in an order that depends on those before
-
-class Held:
-    def __init__(self, name):
-        self.name = name
-
-    def __del__(self):
-        print("end of", self.name)
-
-held = Held("a global")
-circle = Held("a circle")
-circle.itself = circle
-sys.modules["made"] = types.ModuleType("made")
-sys.modules["made"].held = Held("a module")
-print("trained")
-"""
-
-
-def test_what_the_script_holds_ends_as_ever_and_what_it_prints_then_is_seen(monitor: Monitor, script: Script) -> None:
-    bare, hooked = both(monitor, script(ENDS), PYTHONPATH="", TF_USE_LEGACY_KERAS="1")
-    assert bare == hooked and bare.out.count("end of") >= 2
-    assert monitor.wait_for(lambda event: event["type"] == "hook_end")
