@@ -8,6 +8,8 @@ answer to a key) is drawn within a tenth of a second.
 """
 
 import asyncio
+import math
+import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
+from textual.timer import Timer
 
 from tfmemtop import boot
 from tfmemtop.charset import to_ascii
@@ -31,13 +34,20 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.keys import KEYS, WATCHING, Key
 from tfmemtop.ui.next_run_actions import NextRunActions
 from tfmemtop.ui.process_actions import ProcessActions
-from tfmemtop.ui.screen_app import FramePacer, TerminalDriver
+from tfmemtop.ui.screen_app import TerminalDriver
 from tfmemtop.ui.screens import Changed, Drawn, PoolWanted
 from tfmemtop.ui.screens.main_screen import Choices, MainScreen
 from tfmemtop.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from tfmemtop.ui.screens.full_screen import CoveringPanel
+
+
+PACES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""The times between two frames that the user can choose from, in seconds."""
+
+LEAST_S = 0.1
+"""The shortest time between two frames, in seconds."""
 
 
 class News:
@@ -104,12 +114,10 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         self.session = Session(source, readonly=options.readonly, outside=options.outside)
         self.keys = [key for key in KEYS if self._has(key)]
         self.main = MainScreen(self.session, self._offered, choices or Choices(), braille=self.braille)
-        self.pace = FramePacer(
-            draw=self._draw,
-            draw_output=self._draw_output,
-            has_new_output=self._has_new_output,
-            later=self.call_later,
-        )
+        self.every_s = 1.0
+        self._urgent = False  # whether the user waits for the next frame
+        self._drawn_at = self._output_drawn_at = -math.inf  # on the monotonic clock
+        self._soon: Timer | None = None
         self._map: MapWanted | None = None  # what the engine was last asked to read
         self._output_drawn = -1
         self._successor, self._recording = options.successor, options.recording
@@ -157,14 +165,14 @@ class TfmemtopApp(ProcessActions, NextRunActions):
     async def _follow(self) -> None:
         async for batch in self.session.batches():
             if self.session.replay or any(event.urgent for event in batch):
-                self.pace.urge()
+                self._urgent = True
             self._tell_news(batch)
             self.follow_search()
-            self.pace.look()
+            self._draw_due()
             await asyncio.sleep(0)  # lets keys be handled: events that arrive without a pause would block them
         self.follow_search()
-        self.pace.urge()
-        self.pace.look()
+        self._urgent = True
+        self._draw_due()
         if self.session.leaving:
             self.exit(ScreenOutcome(self.session.exit_code))
 
@@ -175,9 +183,24 @@ class TfmemtopApp(ProcessActions, NextRunActions):
             text = safe("; ".join(told))
             self._driver.alert("tfmemtop", to_ascii(text) if self.ascii_only else text)
 
-    def _draw(self) -> None:
-        if not self.session.frozen and self.state.session is not None:
-            self.redraw()
+    def _draw_due(self) -> None:
+        """Draw the newest state, or only the newest output, if that is due; if it is due soon, draw it then.
+
+        Frames come with readings, which arrive anyway: to wake up for both would cost twice as much.
+        """
+        now = time.monotonic()
+        if self._soon is not None:
+            self._soon.stop()
+        if now - self._drawn_at >= (LEAST_S if self._urgent else self.every_s):
+            self._urgent = False
+            self._drawn_at = self._output_drawn_at = now
+            if not self.session.frozen and self.state.session is not None:
+                self.redraw()
+        elif now - self._output_drawn_at >= LEAST_S and self._has_new_output():
+            self._output_drawn_at = now
+            self._draw_output()
+        elif self._urgent or self._has_new_output():
+            self._soon = self.set_timer(LEAST_S, self._draw_due)
 
     def _has_new_output(self) -> bool:
         return not self.session.frozen and self.state.output_count != self._output_drawn
@@ -333,9 +356,10 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         self.notify((written or complaint).decode(errors="replace").strip())
 
     def action_pace(self, step: int) -> None:
-        self.pace.change(step)
-        self.pace.look()
-        self.notify(f"redrawn every {self.pace.every_s:g} s", timeout=2)
+        at = PACES_S.index(self.every_s) + step
+        self.every_s = PACES_S[min(max(0, at), len(PACES_S) - 1)]
+        self._draw_due()
+        self.notify(f"redrawn every {self.every_s:g} s", timeout=2)
 
 
 _BY_ACTION = {key.action.partition("(")[0]: key for key in KEYS}
