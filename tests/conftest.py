@@ -39,8 +39,9 @@ __all__ = [
     "tensorflow_hooked",
 ]
 
-# The same examples each time, and no failure because the machine is busy. ``--hypothesis-profile=default`` varies them.
-settings.register_profile("steady", deadline=None, derandomize=True)
+# The same examples each time, and no failure because the machine is busy. ``--hypothesis-profile=default`` varies them,
+# and tries more.
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("steady")
 
 # Where this is set, each worker and each process that the tests start would compile the same modules anew.

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import windows as w
@@ -27,7 +27,6 @@ def alive(t: float, *pids: int) -> events.ProcessReadings:
     return events.ProcessReadings(t=t, processes=[events.ProcessReading(pid, 1.0, 1) for pid in pids])
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=50), st.integers(1, 200))
 def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list[int], repeats: int) -> None:
     backlog = Backlog()

@@ -17,9 +17,7 @@ from tfmemtop.events import Holders, Opened, encode
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.decoding import decode_event
 
-damaging = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+damaging = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def a_file() -> bytes:

@@ -17,7 +17,7 @@ from tests.own_sessions import own_sessions
 from tests.pools import check_map
 from tests.probe.test_engine import POOL, TRAINING
 from tfmemtop import events
-from tfmemtop.agent.layouts import LAYOUTS
+from tfmemtop.agent.layouts import LAYOUTS, layout_of
 from tfmemtop.engine.sources.chunk_maps import condense, read_chunks
 from tfmemtop.engine.sources.window_file import file_name, read_window
 from tfmemtop.events.probe import LAYOUTS as KNOWN
@@ -332,3 +332,5 @@ def test_tables_that_do_not_fit_are_not_believed(forked_bare: Fork) -> None:
 def test_the_user_is_told_the_versions_that_the_table_has() -> None:
     first, *_, last = LAYOUTS
     assert f"{first} to {last}" == KNOWN
+    assert layout_of("2.22.0-rc0") is not None
+    assert [layout_of(version) for version in ("2.15.1", "2.23.0", "2.2.0", "unknown")] == [None] * 4

@@ -28,8 +28,6 @@ from tfmemtop.agent.native import Native
 library, checksum, kept = sys.argv[1:]
 tf.zeros([1 << 20])
 native = Native(library, int(checksum))
-if kept:
-    native.keep_log_lines(kept)
 
 class Attributes(ctypes.Structure):
     _fields_ = [("waits", ctypes.c_bool), ("logged", ctypes.c_bool), ("freed_by", ctypes.c_void_p)]
@@ -50,33 +48,38 @@ def request(mebibytes):
     assert not allocate(pool, 64, mebibytes << 20, Attributes(False, False, None))
     assert ctypes.get_errno() == 77
 
-request(512)
-os.closerange(3, 256)
-with open("own", "w") as own:
-    request(640)
-if os.fork() == 0:
-    request(768)
-    os._exit(0)
-os.wait()
+def requests():
+    request(512)
+    os.closerange(3, 256)
+    with open("own", "w") as own:
+        request(640)
+    if os.fork() == 0:
+        request(768)
+        os._exit(0)
+    os.wait()
+
+requests()
+os.write(2, b"kept from now on\\n")
+native.keep_log_lines(kept)
+requests()
 """
 
 
 def test_scratch_lines_are_kept_and_tensorflows_own_output_stays(script: Script, library: Path, tmp_path: Path) -> None:
     kept = tmp_path / "7.lines"
-    command = [sys.executable, script(SCRATCH), str(library), str(checksum_of(library.read_bytes()))]
-    outputs = []
-    for path in ("", str(kept)):
-        done = subprocess.run(
-            [*command, path],
-            cwd=tmp_path,
-            env={**os.environ, **POOL, **sparing.variables(SCRATCH)},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
-        assert done.returncode == 0, done.stderr
-        outputs.append(re.sub(r"0x[0-9a-f]+|\d+", "N", done.stderr))
-    assert outputs[0] == outputs[1] and outputs[0].count("this is not a failure") == 3
+    done = subprocess.run(
+        [sys.executable, script(SCRATCH), str(library), str(checksum_of(library.read_bytes())), str(kept)],
+        cwd=tmp_path,
+        env={**os.environ, **POOL, **sparing.variables(SCRATCH)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = re.sub(r"0x[0-9a-f]+|\d+", "N", done.stderr).splitlines()
+    first = next(place for place, line in enumerate(lines) if "this is not a failure" in line)
+    middle = lines.index("kept from now on")
+    assert lines[first:middle] == lines[middle + 1 :] and len(lines[first:middle]) == 3
     lines = kept.read_text().splitlines()
     assert [line.partition(" with")[0].rpartition(" ")[2] for line in lines] == ["512.00MiB", "640.00MiB"]
     assert (tmp_path / "own").read_bytes() == b""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
@@ -167,7 +167,6 @@ _moves = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(_moves)
 def test_wherever_it_goes_the_state_is_that_of_the_time(path: Path, moves: list[tuple[str, float]]) -> None:
     async def go() -> None:

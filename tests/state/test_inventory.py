@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import windows as w
@@ -28,7 +28,6 @@ def stream(path: Path) -> list[events.Event]:
     return list(recording.read(path).events())
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(PATHS), st.floats(0.0, 1.0), st.integers(-64 * MIB, 64 * MIB))
 def test_the_groups_add_up_at_any_moment(path: Path, share: float, more: int) -> None:
     """*more* bytes than were read, or fewer: a census and a reading are not of the same instant."""

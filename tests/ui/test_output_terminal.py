@@ -11,7 +11,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -255,7 +255,6 @@ _size = st.tuples(st.integers(1, 12), st.integers(1, 5))
 
 
 @pytest.mark.long
-@settings(max_examples=100)
 @given(st.lists(st.one_of(_pieces, _size), max_size=6), _size)
 def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, int]], size: tuple[int, int]) -> None:
     screen = TerminalScreen(*size, history=20)
@@ -274,7 +273,6 @@ def test_nothing_raises_and_every_line_fits(steps: list[list[str] | tuple[int, i
             assert cursor is None or (0 <= cursor[0] < screen.columns and 0 <= cursor[1] < height)
 
 
-@settings(max_examples=200)
 @given(_pieces, st.data())
 def test_a_cut_anywhere_changes_nothing(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
@@ -292,7 +290,6 @@ def test_a_cut_anywhere_changes_nothing(pieces: list[str], data: st.DataObject) 
 _lines = st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), max_size=8), max_size=20)
 
 
-@settings(max_examples=150)
 @given(_lines, st.lists(st.tuples(st.integers(0, 20), st.integers(8, 12), st.integers(1, 9)), max_size=4))
 def test_no_line_is_lost_or_doubled_however_the_size_changes(
     lines: list[str], resizes: list[tuple[int, int, int]]

@@ -1,8 +1,7 @@
 """The places of an allocator's figures in memory, by TensorFlow's version: offsets and sizes in bytes.
 
-A compiler printed them from TensorFlow's own headers. ``tests/probe/test_layouts.py`` compares them with the headers
-of the installed version, and makes the row of a new version. They are right for 64-bit processes with GCC's new
-``std::string``.
+A compiler printed them from TensorFlow's own headers. ``tests/tools/layouts.py`` makes the row of a new version. They
+are right for 64-bit processes with GCC's new ``std::string``.
 """
 
 from _struct import Struct, calcsize
