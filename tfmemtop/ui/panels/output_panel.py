@@ -1,5 +1,6 @@
 """The panel of the script's output, as a terminal shows it. The user can also type to the script here."""
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -7,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.binding import Binding, BindingType
-from textual.keys import Keys
 from textual.message import Message
 from textual.timer import Timer
 
@@ -322,29 +323,15 @@ def _first_fit(width: int, *texts: str) -> str:
     return next((text for text in texts if cell_len(text) <= width), texts[-1])
 
 
-_PLAIN = {
-    Keys.Enter: "\r",
-    Keys.Tab: "\t",
-    Keys.BackTab: "\x1b[Z",
-    Keys.Backspace: "\x7f",
-    Keys.Escape: "\x1b",
-    Keys.ControlAt: "\x00",
-    Keys.ControlBackslash: "\x1c",
-    Keys.ControlSquareClose: "\x1d",
-    Keys.ControlCircumflex: "\x1e",
-    Keys.ControlUnderscore: "\x1f",
-    "space": " ",
-    "ctrl+space": "\x00",
-    "ctrl+left_square_bracket": "\x1b",
-    "ctrl+backspace": "\x08",
-    "shift+enter": "\r",
-}
-# Keys whose sequence ends in a letter, with a modifier before it. Arrows, home and end have an application form.
-_LETTERS = {"up": "A", "down": "B", "right": "C", "left": "D", "home": "H", "end": "F"}
-_LETTERS |= {"f1": "P", "f2": "Q", "f3": "R", "f4": "S"}
-_NUMBERS = {"insert": 2, "delete": 3, "pageup": 5, "pagedown": 6}
-_NUMBERS |= {"f5": 15, "f6": 17, "f7": 18, "f8": 19, "f9": 20, "f10": 21, "f11": 23, "f12": 24}
-_MODIFIERS = {"shift": 1, "alt": 2, "ctrl": 4}
+_CURSOR_KEYS = ("up", "down", "right", "left", "home", "end")
+_KNOWN = [
+    (named[0].value, sequence)
+    for sequence, named in reversed(list(ANSI_SEQUENCES_KEYS.items()))
+    if isinstance(named, tuple) and len(named) == 1 and not sequence.startswith("\x1b[[")  # the console's own
+]
+_SEQUENCES = dict(sorted(_KNOWN, key=lambda one: (";" in one[1], -len(one[1]))))
+_SEQUENCES |= {"backspace": "\x7f", "shift+tab": "\x1b[Z", "shift+enter": "\r"}
+"""What a terminal sends for each key that Textual knows: of its sequences xterm's, or else the shortest."""
 
 
 def encode(key: str, character: str | None, application_cursor: bool = False) -> str | None:
@@ -353,28 +340,18 @@ def encode(key: str, character: str | None, application_cursor: bool = False) ->
     *character* is what the key prints, if anything. With *application_cursor*, arrows, home and end
     are sent in the form that programs request with the mode DECCKM.
     """
-    if plain := _PLAIN.get(key):
-        return plain
-    *names, base = key.split("+") if key != "+" else [key]
-    modifiers = set(names)
-    if not modifiers <= _MODIFIERS.keys():
-        return None  # super, hyper: keys for the desktop
-    code = sum(_MODIFIERS[name] for name in modifiers)
-    if letter := _LETTERS.get(base):
-        if code:
-            return f"\x1b[1;{code + 1}{letter}"
-        return f"\x1bO{letter}" if application_cursor or base.startswith("f") else f"\x1b[{letter}"
-    if number := _NUMBERS.get(base):
-        return f"\x1b[{number};{code + 1}~" if code else f"\x1b[{number}~"
-    alt = "\x1b" if "alt" in modifiers else ""
-    if "ctrl" in modifiers:
-        return alt + chr(ord(base) & 0x1F) if len(base) == 1 and base.isascii() and base.isalpha() else None
+    if application_cursor and key in _CURSOR_KEYS:
+        return f"\x1bO{_SEQUENCES[key][-1]}"
+    if sequence := _SEQUENCES.get(key):
+        return sequence
     if character is not None and character.isprintable():
-        return alt + character
-    if plain := _PLAIN.get(base):
-        return alt + plain
-    if alt and len(base) == 1:
-        return alt + (base.upper() if "shift" in modifiers else base)
+        return character
+    if re.fullmatch("ctrl\\+[a-z]", key):
+        return chr(ord(key[-1]) & 0x1F)
+    if key.startswith("alt+"):
+        base = key.removeprefix("alt+")
+        sent = encode(base, base if len(base) == 1 else None)
+        return sent and f"\x1b{sent}"
     return None
 
 
