@@ -15,6 +15,7 @@ from tests.tools.bench.machine import session as the_day
 from tests.tools.bench.recording import write
 from tfmemtop import events as ev
 from tfmemtop.cli import Refusal
+from tfmemtop.cli import sessions as cli_sessions
 from tfmemtop.cli.attach import choose
 from tfmemtop.cli.once import table
 from tfmemtop.cli.sessions import fold_recording, report_events, spacing_s
@@ -109,12 +110,14 @@ def test_a_recording_cut_short_has_no_end_to_tell() -> None:
 # Reports on a long session are made from an outline of it. They are the same as those from all of its events.
 
 
-LONG_S = 3700
-"""Seconds. Reports on sessions of an hour or more are made from an outline."""
+LONG_S = 700
+"""Seconds. Here reports on sessions of ten minutes are made from an outline, otherwise of those of an hour."""
 
 
 @pytest.mark.long
-def test_an_outline_explains_and_compares_as_the_whole_does(tmp_path: Path) -> None:
+def test_an_outline_explains_and_compares_as_the_whole_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LONG_S", "_WHOLE_S"):
+        monkeypatch.setattr(cli_sessions, name, getattr(cli_sessions, name) / 6)
     path = tmp_path / "run.jsonl.gz"
     write(path, LONG_S)
     recording, whole = read(path), review(the_day(LONG_S))

@@ -21,10 +21,11 @@ from tfmemtop.engine.stream.kept_sessions import kept_recordings, place_for
 from tfmemtop.events.recording import RecordingError, read
 from tfmemtop.experiments.session import LiveSource
 from tfmemtop.notebooks import notebook
+from tfmemtop.reports.settings import SCRIPTS_OWN
 from tfmemtop.settings import Settings
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.next_run_actions import NOT_RECOGNISED
+from tfmemtop.ui.next_run_actions import NO_COMMAND_LINE, NOT_RECOGNISED, restart_yourself
 
 MIB = 1 << 20
 
@@ -56,6 +57,8 @@ async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is
             await _shown(pilot, "run 1")
             shown = pilot.app
             assert isinstance(shown, TfmemtopApp)
+            await press(pilot, "R", "E")
+            assert [note.message for note in shown._notifications] == [restart_yourself([SCRIPTS_OWN]), NO_COMMAND_LINE]
             await press(pilot, "L", *"200M", "enter", "A")
             upcoming = shown.session.next
             assert upcoming is not None

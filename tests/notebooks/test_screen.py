@@ -1,6 +1,5 @@
 """The screen of a kernel: choices apply from its next restart on."""
 
-import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -13,15 +12,13 @@ import pexpect
 from tests.notebook import Notebook
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM
-from tests.ui.shown import press, text_of
+from tests.ui.shown import text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
 from tfmemtop.engine.stream.server import connect
 from tfmemtop.experiments.session import LiveSource
-from tfmemtop.reports.settings import SCRIPTS_OWN
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
-from tfmemtop.ui.next_run_actions import NO_COMMAND_LINE, restart_yourself
 
 
 async def _until(pilot: Any, look: Callable[[], Any]) -> Any:
@@ -46,20 +43,6 @@ async def _shown(pilot: Any, text: str) -> str:
 
 async def _screen(session: SessionInfo) -> TfmemtopApp:
     return TfmemtopApp(LiveSource(await connect(session.socket)), UiOptions(successor=successor))
-
-
-async def test_the_screen_says_who_restarts_a_kernel_and_with_which_settings(jupyter: Path) -> None:
-    notebook = await asyncio.to_thread(Notebook)
-    try:
-        async with (await _screen(notebook.session())).run_test(size=(140, 40)) as pilot:
-            await _shown(pilot, "run 1")
-            await press(pilot, "R", "E")
-            told = [note.message for note in pilot.app._notifications]
-            assert told == [restart_yourself([SCRIPTS_OWN]), NO_COMMAND_LINE]
-            await press(pilot, "Q")
-        assert notebook.manager.provisioner.process.poll() is None
-    finally:
-        notebook.end(now=True)
 
 
 def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyter: Path) -> None:

@@ -10,10 +10,8 @@ from tests.page.conftest import Make, Start
 
 CHECKS: tuple[Callable[[Tab, Make], None], ...] = (
     opening.test_every_view_is_drawn,
-    opening.test_where_scripts_and_styles_are_forbidden_it_says_what_matters,
     opening.test_by_its_own_policy_everything_works_from_a_server,
     choosing.test_a_moment_chosen_among_lifetimes_is_chosen_everywhere,
-    choosing.test_a_moment_chosen_over_time_is_chosen_everywhere,
     choosing.test_keys,
     choosing.test_zoom_by_wheel_and_drag,
 )

@@ -28,7 +28,8 @@ from tfmemtop.state.windows import chosen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 PAGED = "windows/xla"
-NAMES = "seeds/limit-1g", "seeds/cut-up", "leaks/leak", PAGED
+NAMES = PAGED, "leaks/leak", "seeds/cut-up"
+"""Of the second and third, those figures are changed that the recordings before do not have."""
 
 
 def damaged(found: Any, name: str, value: int, called: str = "") -> Any:
@@ -60,6 +61,14 @@ def parts_of(found: Any, called: str) -> Iterator[tuple[Any, Any, str]]:
     elif isinstance(found, list):
         for at, each in enumerate(found):
             yield at, each, f"{called}.*" if isinstance(each, dict | list) else f"{called}.{at}"
+
+
+def lines_of(name: str) -> list[Any]:
+    return [msgspec.json.decode(encode(event)) for event in read(RECORDINGS / f"{name}.jsonl").events()]
+
+
+def figures_of(lines: list[Any]) -> set[tuple[str, str]]:
+    return {(line["type"], called) for line in lines for called in names(line)}
 
 
 def readable(line: Any) -> Iterator[Event]:
@@ -106,11 +115,11 @@ def report(events: Iterable[Event], beside: State) -> Iterator[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_no_figure_of_a_recording_makes_a_report_fail(name: str) -> None:
     events = list(read(RECORDINGS / f"{name}.jsonl").events())
-    lines = [msgspec.json.decode(encode(event)) for event in events]
+    lines = lines_of(name)
     beside = review(events).state
     assert not list(report(events, beside))
-    figures = sorted({(line["type"], called) for line in lines for called in names(line)})
-    for number, (kind, called) in enumerate(figures, NAMES.index(name)):  # of each recording another value
+    known = {figure for before in NAMES[: NAMES.index(name)] for figure in figures_of(lines_of(before))}
+    for number, (kind, called) in enumerate(sorted(figures_of(lines) - known)):
         value = (0, -1, 1, 2**62)[number % 4]
         changed = (
             readable(damaged(line, called, value)) if line["type"] == kind else (event,)
