@@ -309,6 +309,22 @@ def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_i
     assert not text([800, 128, 128, 16], size=80 * MIB), "too little to fill the pool"
 
 
+def test_what_xla_asks_for_is_compared_with_other_tracings_of_the_function() -> None:
+    def text(asked: int, operation: str = "__inference_f_7", **more: Any) -> str:
+        calls = events.Functions(t=2.0, pid=100, functions=[events.Traced("f", 9, 3, "t.py", 12)])
+        steps = w.Window()
+        for size, name in ((30, "__inference_f_5"), (40, "__inference_f_6"), (20, "__inference_f_7")):
+            steps.free(steps.allocate(size * MIB, name))
+        steps.allocate(90 * MIB, "__inference_g_6")
+        wanted = {"asked": asked * MIB, "message": "Out of memory while trying to allocate", "in_use": MIB, **more}
+        cause = request(look(), calls, steps.done(t=20.0), operation=operation, **wanted)
+        return cause.text if cause and cause.key is Key.STEP_LARGER else ""
+
+    assert "before, at most 40.0 MiB" in text(43) and not text(41)
+    assert not text(100, "__inference_g_6"), "the same tracing made it, perhaps in the same call"
+    assert not text(100, "__inference_h_7") and not text(100, message="OOM when allocating")
+
+
 def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
     def evidence(after: str, operation: str = "__inference_f_7") -> str:
         changed = [events.Changed("x", "float32[8,1024]", after, 2)]
@@ -317,6 +333,7 @@ def test_an_argument_of_another_size_is_told_and_not_one_of_any_size() -> None:
         cause = request(look(), *steps, operation=operation, asked=12 * MIB, shape=[3072, 1024])
         return " ".join(cause.evidence) if cause else ""
 
+    assert "`x`" not in evidence("float32[12,1024]", operation="__inference_g_7"), "of another function"
     assert "`x`" in evidence("float32[12,1024]") and "`x`" not in evidence("float32[None,1024]")
     assert "`x`" not in evidence("float32[12,1024]", operation="Relu"), "run eagerly, it is not in the function"
 

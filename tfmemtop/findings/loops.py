@@ -16,7 +16,7 @@ from tfmemtop.units import format_bytes
 
 _IN_LOOP = re.compile(r"(^|/)while(_\d+)?/body/")
 _PUSHED = "TensorListPushBack"
-_ROUNDS, _MORE_ROUNDS = 8, 1.25  # at least so many, and so many times those before
+_ROUNDS, _MORE_ROUNDS = 8, 1.1  # at least so many, and so many times those before
 _OF_LOOP = 0.1  # share of the bytes of a loop's largest operation from which on another counts
 
 

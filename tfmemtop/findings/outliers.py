@@ -10,7 +10,15 @@ from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.loops import longer_loop
 from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
-from tfmemtop.findings.request import Request, is_vectorized, largest_before, smaller_batch, vectorized_name
+from tfmemtop.findings.request import (
+    Request,
+    compiled_name,
+    is_vectorized,
+    largest_before,
+    largest_of_tracings,
+    smaller_batch,
+    vectorized_name,
+)
 from tfmemtop.findings.scene import MANY
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import Kind, made_at
@@ -66,7 +74,8 @@ _MADE = Kind.ACTIVATIONS, Kind.GRADIENTS, Kind.LOSS, Kind.TENSORS
 _USUAL = "fit"
 """The phase that goes without saying."""
 
-_LARGER = 1.5  # times the largest before
+_LARGER, _LARGER_TRACING = 1.5, 1.05  # times the largest before
+_KERAS_STEP = "step"  # of fit or of evaluate: they have one name
 _MUCH = 0.25  # share of what is in use
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
@@ -304,8 +313,11 @@ def step_larger(request: Request) -> Cause | None:
         return None  # what was smaller was another layer's
     stock = request.stock
     like = a.operation, a.shape, request.began, stock.shapes, a.line, a.node
-    past = largest_before(request.hooked, stock.device, *like)
-    if past is None or a.asked < _LARGER * past.bytes:
+    larger, past = _LARGER, largest_before(request.hooked, stock.device, *like)
+    if a.operation and compiled_name(a) not in ("", _KERAS_STEP) and not a.node:
+        # What XLA needs for one tracing is always the same.
+        larger, past = _LARGER_TRACING, largest_of_tracings(request.hooked, stock.device, a.operation, request.began)
+    if past is None or a.asked < larger * past.bytes:
         return None
     there = past.shape and any(one.shape == past.shape and not one.python_name for one in stock.parts)
     if there and not a.node and list(past.shape[:1]) == (a.shape or [])[:1]:
@@ -365,16 +377,12 @@ def _times(ratio: float) -> str:
 
 
 def _changed(request: Request) -> str:
-    """Return which argument of a function had another shape in its newest tracing, if that says a size.
-
-    What was run eagerly has nothing to do with a function's arguments.
-    """
-    if not (request.anatomy.operation or "").startswith("__"):
-        return ""
+    """Return which argument of the function that asked had another shape in the newest whole call that traced it."""
+    name = operation_name(request.anatomy.operation)
     for course in request.hooked.steps.courses.values():
-        for one in course.function.changed:
+        for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():
             if one.before != one.after and "[" in one.after and "None" not in one.after:
-                return f"Argument {argument_changed(one)} in {quoted(course.function.name)}."
+                return f"In calls before, argument {argument_changed(one)}."
     return ""
 
 

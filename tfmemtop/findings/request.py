@@ -176,6 +176,25 @@ def largest_before(
     return max(found, key=lambda one: (*one[:2], one[2].bytes), default=(False, False, None))[2]
 
 
+def largest_of_tracings(hooked: Hooked, device: str, function: str, before: float) -> PastRequest | None:
+    """Return the largest request that XLA made by *before* for other tracings of *function*: ``__inference_step_9``.
+
+    ``None`` if this tracing itself made the largest: that may be of the same call.
+    """
+    found: list[tuple[int, str]] = []
+    for window in recorded(hooked.windows.get(device)):
+        course = unpacked(window)
+        made = ((kind, course.name(kind)) for kind, *_ in _made_by(before, window, course) if kind.shape is None)
+        found += [(kind.requested, name) for kind, name in made if _graph_of(name) == _graph_of(function)]
+    size, name = max(found, default=(0, function))
+    return None if name == function else PastRequest((), size)
+
+
+def _graph_of(name: str) -> str:
+    """Return the name of a function's graph without the number of its tracing."""
+    return name.rpartition("_")[0]
+
+
 def smaller_batch(hooked: Hooked, device: str, part: Part, before: float) -> PastRequest | None:
     """Return the largest that the operation of *part* made by *before* in a smaller batch, all else being alike.
 
