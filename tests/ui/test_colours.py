@@ -79,7 +79,6 @@ async def test_who_holds_the_memory_is_told_in_readable_colours_and_letters() ->
             (),
             ("B",),
             ("right", "enter"),
-            ("escape", "escape", "B", "c"),
             ("escape", "escape", "M", "right"),
         ):
             await pilot.press(*keys)

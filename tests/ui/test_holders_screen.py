@@ -112,20 +112,6 @@ async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None
         assert "by layer" in await press(pilot, "l")
 
 
-async def test_two_windows_stand_beside_each_other_with_what_differs() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
-        told = await press(pilot, "B", "c")
-        assert "first: peak 268.5 MiB" in told and "newest: peak 300.8 MiB" in told
-        assert re.search(r"crossentropy +L loss +4\.0M +6\.0M +\+2\.0M +\+40", told)
-        assert re.search(r"sum +268\.5M +300\.8M +\+32\.3M", told)
-        assert re.search(r"sum +300\.8M +300\.8M +\+10\.0K", await press(pilot, "c"))
-        assert "at the peak, by layer" in await press(pilot, "c")
-        assert "window 2 of 3" in await press(pilot, "v")
-        assert "first: peak" in await press(pilot, "c")
-        assert "at the peak, by layer" in await press(pilot, "escape")
-
-
 async def test_a_window_is_asked_for_now() -> None:
     async with app(held.training()).run_test(size=(160, 48), notifications=True) as pilot:
         shown = await drawn(pilot)

@@ -81,7 +81,6 @@ HELD = {
     "holders": ("B",),
     "holders-moment": ("B", *["right"] * 6),
     "holders-lifetimes": ("B", "l", "down"),
-    "holders-two-windows": ("B", "c"),
     "holders-beside-the-map": (),
     "map-of-holders": ("M", "up", "right"),
 }

@@ -124,17 +124,12 @@ def which(number: int, of: int, age_s: float) -> str:
     return f"window {number + 1} of {of}, {spoken(age_s)} old"
 
 
-def window_name(number: int, of: int) -> str:
-    """Return the name of a window beside another one: first, newest, or its number. *number* counts from 0."""
-    return "first" if number == 0 else "newest" if number == of - 1 else f"window {number + 1}"
-
-
-def peak_notes(peak: int, operations: Sequence[str], name: str) -> tuple[str, ...]:
+def peak_notes(peak: int, operations: Sequence[str]) -> tuple[str, ...]:
     """Return the notes at the peak of a step's graph, the longest first.
 
     *operations* are the forms of the name of the operation that made the peak, the longest first.
     """
-    size = f"{name + ': ' if name else ''}peak {format_bytes(peak)}"
+    size = f"peak {format_bytes(peak)}"
     return (*(f"{size}, made by {operation}" for operation in operations), size)
 
 
@@ -158,11 +153,6 @@ def happened(change: int, operation: str | None) -> str:
 def table_title(moment: str, by: By) -> str:
     """Return the title of the table."""
     return f"{moment}, by {group(by)}"
-
-
-def changes_title(by: By) -> str:
-    """Return the title of the table that compares two windows."""
-    return f"What differs at the peaks, by {group(by)}"
 
 
 def top_title(total: int, higher: int | None, age_s: float) -> str:
@@ -191,8 +181,6 @@ NOW_ASKED = "The next step will be recorded."
 NOW_ENDED = "This process has ended: no window can be recorded any more."
 NOW_IN_REPLAY = "This is a recording: it has only the windows that were recorded, and no new one can be asked for."
 NOT_RECORDED_THEN = "No allocations were recorded at that time: this is the peak of the recorded step nearest to it."
-NOTHING_BESIDE = "There is only one window so far: there is no other to compare it with."
-
 NO_FACES = "It is not known who holds these cells: no window has been recorded of this pool. [B] says why."
 
 

@@ -1,11 +1,10 @@
 """Views of a pool's holders: its windows, their rows with shares, how two of them differ, their buffers. Pure."""
 
-from collections.abc import Hashable
 from functools import lru_cache
 from itertools import accumulate
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from tfmemtop import events
 from tfmemtop.events import Holders
@@ -30,9 +29,6 @@ class HolderRow(Holder, frozen=True, kw_only=True):
     mix: tuple[tuple[Kind, float], ...] = ()
 
 
-_NOBODY = HolderRow("", Kind.UNKNOWN, 0, 0, (), share=0.0)
-
-
 class Listed(msgspec.Struct, frozen=True):
     """The holders after event ``at``, ``at_us`` µs into the window.
 
@@ -50,22 +46,6 @@ class Listed(msgspec.Struct, frozen=True):
     def largest_share(self) -> float:
         """The share of the largest row."""
         return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
-
-
-class Change(msgspec.Struct, frozen=True):
-    """How a row differs between two windows.
-
-    ``before`` and ``after`` are its bytes, 0 where a window does not have it. ``change`` is the difference in bytes,
-    ``count`` the difference in allocations. ``part`` is the size of the change as a share of the largest one, 0 to 1.
-    """
-
-    name: str
-    kind: Kind
-    before: int
-    after: int
-    change: int
-    count: int
-    part: float = 0.0
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -161,30 +141,6 @@ def _row(holder: Holder, total: int) -> HolderRow:
     mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
     kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
     return HolderRow(**asdict(holder), share=holder.bytes / total, kinds=kinds, mix=mix)
-
-
-def changes(first: Listed, second: Listed) -> list[Change]:
-    """Return the changes from *first* to *second*, the largest first; rows that are equal are listed too."""
-    before = {_identity(row): row for row in _all(first)}
-    after = {_identity(row): row for row in _all(second)}
-    found = []
-    for identity in before | after:
-        one, other = before.get(identity, _NOBODY), after.get(identity, _NOBODY)
-        told = other if identity in after else one
-        change = other.bytes - one.bytes
-        found.append(Change(told.name, told.kind, one.bytes, other.bytes, change, other.count - one.count))
-    most = max((abs(row.change) for row in found), default=0) or 1
-    found = [replace(row, part=abs(row.change) / most) for row in found]
-    return sorted(found, key=lambda row: (-abs(row.change), -row.after, row.name))
-
-
-def _all(of: Listed) -> list[HolderRow]:
-    return [*of.rows, *([of.unknown] if of.unknown else [])]
-
-
-def _identity(row: HolderRow) -> Hashable:
-    """Return the key by which a row is found in another window: its name, or its kind if it has no name."""
-    return row.name or row.kind
 
 
 def at_us(window: events.Holders, at: int) -> int | None:

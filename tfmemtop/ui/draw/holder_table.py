@@ -10,7 +10,7 @@ from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_views import Change, Happened, HolderRow, Listed
+from tfmemtop.state.holder_views import Happened, HolderRow, Listed
 from tfmemtop.state.holders import By, Part
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
@@ -20,7 +20,6 @@ from tfmemtop.ui.draw.palette import (
     DIM,
     ELLIPSIS,
     FAILED_MARK,
-    GOOD,
     HERE,
     HOLDER,
     LETTER,
@@ -30,7 +29,7 @@ from tfmemtop.ui.draw.palette import (
     WARNING,
 )
 from tfmemtop.ui.draw.text import end_of, exactly
-from tfmemtop.units import UNKNOWN, duration, format_bytes, format_count, format_short
+from tfmemtop.units import duration, format_bytes, format_count, format_short
 
 _KIND, _BYTES, _SHARE, _COUNT = 13, 8, 5, 6
 _BAR_MOST, _BAR_LEAST = 60, 6
@@ -184,43 +183,6 @@ def shape_text(part: Part) -> str:
     return f"{safe(part.dtype)}[{','.join(map(str, part.shape))}]"
 
 
-def change_heading(by: By, width: int, names: tuple[str, str]) -> Line:
-    """Return the line with the names of the columns, for two windows."""
-    name, kind = _change_columns(by, width)
-    text = exactly(f"  {words.group(by).upper()}", 2 + name + 1) + (f"{'KIND':<{kind}} " if kind else "")
-    text += "".join(f"{one.upper():>11}" for one in names) + f"{'CHANGE':>10}{'COUNT':>7}"
-    return [Segment(exactly(text, width), DIM)]
-
-
-def change_line(row: Change, by: By, width: int, *, chosen: bool = False) -> Line:
-    """Return what differs between two windows for a holder, in one line of *width* cells."""
-    name_cells, kind_cells = _change_columns(by, width)
-    name = exactly(end_of(words.holder(row.name, row.kind, by), name_cells), name_cells)
-    line: Line = [Segment(_mark(chosen, False), BOLD), Segment(name, CHOSEN if chosen else PLAIN), Segment(" ")]
-    if kind_cells:
-        line += [*kind_label(row.kind, kind_cells), Segment(" ")]
-    line.append(Segment(f"{format_short(row.before) if row.before else UNKNOWN:>11}"))
-    line.append(Segment(f"{format_short(row.after) if row.after else UNKNOWN:>11}"))
-    look = WARNING if row.change > 0 else GOOD if row.change < 0 else DIM
-    line.append(Segment(f"{signed(row.change):>10}", look))
-    line.append(Segment(f"{row.count:+,}".rjust(7) if row.count else " " * 7, DIM))
-    room = min(_BAR_MOST, width - width_of(line) - 2)
-    if row.change and room >= _BAR_LEAST:
-        cells = max(1, round(room * row.part))
-        line.append(Segment("  " + "█" * cells, look))
-    return Segment.adjust_line_length(line, width)
-
-
-def _change_columns(by: By, width: int) -> tuple[int, int]:
-    kind = 0 if by is By.KIND else _KIND
-    return max(4, min(_NAME_MOST[by], width - 2 - 1 - (kind + 1 if kind else 0) - 39)), kind
-
-
-def signed(change: int) -> str:
-    """Return *change* bytes with a sign: ``+4.0M``, ``-12.0K``, ``0``."""
-    return "0" if not change else ("+" if change > 0 else "-") + format_short(abs(change))
-
-
 def with_reason(row: HolderRow, lost: int) -> HolderRow:
     """Return the *row* of memory without a known holder, named by the reason; *lost* events are missing."""
     return replace(row, name=words.unknown(lost, bool(row.parts)))
@@ -233,14 +195,6 @@ def sum_line(shown: Listed, by: By, width: int) -> Line:
     text = words.sum_told(len(shown.rows), shown.named, shown.unknown.bytes if shown.unknown else 0)
     label = exactly(end_of(f"  {words.SUM}  {text}", before), before)
     return [Segment(label, DIM), Segment(f"{format_short(shown.total):>{_BYTES}}", BOLD)]
-
-
-def change_sum(first: Listed, second: Listed, by: By, width: int) -> Line:
-    """Return the line with the sum of each of two windows, and their difference."""
-    name, kind = _change_columns(by, width)
-    label = exactly(f"  {words.SUM}", 2 + name + 1 + (kind + 1 if kind else 0))
-    figures = f"{format_short(first.total):>11}{format_short(second.total):>11}"
-    return [Segment(label, DIM), Segment(figures, BOLD), Segment(f"{signed(second.total - first.total):>10}", BOLD)]
 
 
 # The lines above and below the table.

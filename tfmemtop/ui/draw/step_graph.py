@@ -54,35 +54,34 @@ class Step(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def samples(width: int, braille: bool, *, gutter: bool = True) -> int:
+def samples(width: int, braille: bool) -> int:
     """Return how many slices of a step a graph of *width* cells shows."""
-    cells = max(1, width - (GUTTER if gutter else 0))
+    cells = max(1, width - GUTTER)
     return 2 * cells if braille else cells
 
 
-def draw(step: Step, width: int, height: int, braille: bool, *, gutter: bool = True) -> list[Line]:
+def draw(step: Step, width: int, height: int, braille: bool) -> list[Line]:
     """Return *height* lines of *width* cells: a note at the peak, the area, and the axis; none if there is no room.
 
     Without Braille the area is made of the kinds' letters.
     """
-    cells, rows = width - (GUTTER if gutter else 0), height - 2
+    cells, rows = width - GUTTER, height - 2
     if cells < 8 or rows < 1 or not step.slices:
         return []
     per_cell = 2 if braille else 1
     text, codes = _area(step.slices, max(1, step.top), rows, braille)
     cursor = None if step.cursor is None else _place(step.slices, step.cursor) // per_cell
     peak = _place(step.slices, step.peak) // per_cell
-    left = [Segment(" " * GUTTER)] if gutter else []
-    lines: list[Line] = [[*left, *_peak_note(step.notes, peak, cells)]]
+    lines: list[Line] = [[Segment(" " * GUTTER), *_peak_note(step.notes, peak, cells)]]
     figures = {rows // 2: format_short(step.top // 2)} if rows >= 7 else {}
-    scale = gutters({**figures, 0: format_short(step.top)}, rows) if gutter else [[]] * rows
+    scale = gutters({**figures, 0: format_short(step.top)}, rows)
     for row in range(rows):
         line, looks = text[row], codes[row]
         if cursor is not None and looks[cursor : cursor + 1].islower() | (looks[cursor : cursor + 1] == _BLANK):
             line = line[:cursor] + CURSOR + line[cursor + 1 :]
             looks = looks[:cursor] + _CURSOR + looks[cursor + 1 :]
         lines.append([*scale[row], *styled(line, looks, _LOOKS)])
-    lines.append(_axis(step, cursor, cells, gutter))
+    lines.append(_axis(step, cursor, cells))
     return lines
 
 
@@ -106,15 +105,15 @@ def _peak_note(notes: Sequence[str], peak: int, cells: int) -> Line:
     return [Segment(" " * peak), Segment(DOWN, PEAK)]
 
 
-def _axis(step: Step, cursor: int | None, cells: int, gutter: bool) -> Line:
-    whole, bottom = duration(step.whole_us), "0" if gutter else None
+def _axis(step: Step, cursor: int | None, cells: int) -> Line:
+    whole = duration(step.whole_us)
     ends: list[Places] = [((cells - len(whole) - 2, f" {whole} "),)]
     if cursor is None or step.cursor is None:
-        return axis(cells, ends, [], bottom=bottom)
+        return axis(cells, ends, [])
     at = step.slices[_place(step.slices, step.cursor)].at_us
     label = f" {duration(at)} "
     first = min(max(0, cursor - len(label) // 2), cells - len(label))
-    return axis(cells, [((first, label),), *ends], [], bottom=bottom)
+    return axis(cells, [((first, label),), *ends], [])
 
 
 @lru_cache(maxsize=8)

@@ -8,11 +8,9 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
-    Change,
     HolderRow,
     Lifetimes,
     Listed,
-    changes,
     course_slices,
     hooked_at,
     lifetimes,
@@ -45,7 +43,6 @@ class HoldersChoice:
         self.by = By.LAYER
         self.began: float | None = None  # when the window that is shown began; None: that of the highest peak
         self.newest = False  # whether the newest window is shown in its place
-        self.against: float | None = None  # when the window that it is compared with began
         self.at: int | None = None  # the event under the cursor; None: the peak
         self._held = False  # whether `began` is set only because `at` is an event of that window
         self.line: Hashable = None  # key of the line under the cursor
@@ -83,21 +80,6 @@ class HoldersChoice:
         window = self.window
         return higher_peak(self._hooked(), self.key[1], window) if window and self.key else None
 
-    @property
-    def before(self) -> events.Holders | None:
-        """The window that the shown one is compared with; ``None`` if there is no comparison."""
-        shown = self.window
-        known = windows(self.state, self.key)
-        return next((one for one in known if one.began == self.against and one is not shown), None)
-
-    @property
-    def pair(self) -> tuple[events.Holders, events.Holders] | None:
-        """The two windows that are compared, the older one first; ``None`` if there is no comparison."""
-        shown, before = self.window, self.before
-        if shown is None or before is None:
-            return None
-        return (shown, before) if shown.began < before.began else (before, shown)
-
     def listed(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Listed:
         """Return the holders in *window* after the event *at* (the peak if none), grouped *by* that or the choice."""
         return listed(window, self._hooked(), by or self.by, at)
@@ -106,12 +88,8 @@ class HoldersChoice:
         """Return the course of *window* in *count* slices."""
         return course_slices(window, self._hooked(), count)
 
-    def changes(self) -> list[Change]:
-        """Return what differs between the two windows that are compared."""
-        return changes(*map(self.listed, self.pair)) if self.pair else []
-
     def entries(self) -> list[Entry]:
-        """Return all lines of the table of one window, in order."""
+        """Return all lines of the table, in order."""
         window = self.window
         if window is None:
             return []
@@ -126,8 +104,8 @@ class HoldersChoice:
 
     @property
     def buffers(self) -> bool:
-        """Whether the buffers of one window are shown, each with its lifetime."""
-        return self._by_buffer and self.pair is None
+        """Whether the buffers of the window are shown, each with its lifetime."""
+        return self._by_buffer
 
     def lifetimes(self, window: events.Holders) -> Lifetimes:
         """Return the buffers of *window*."""
@@ -140,8 +118,6 @@ class HoldersChoice:
 
     def lines(self) -> list[Hashable]:
         """Return the keys of the lines that the cursor can stand on."""
-        if self.pair is not None:
-            return [(row.name, row.kind) for row in self.changes()]
         if self.buffers and self.window is not None:
             return [*range(len(self.lifetimes(self.window).buffers))]
         return [entry.key for entry in self.entries()]
@@ -164,16 +140,14 @@ class HoldersChoice:
 
     def enter(self) -> None:
         """Open the row under the cursor, or close it."""
-        if self.pair is None and not self.buffers and (entries := self.entries()):
+        if not self.buffers and (entries := self.entries()):
             row = entries[self.index([entry.key for entry in entries])].row
             self.line = row.name, row.kind
             self.open ^= {self.line}
 
     def leave(self) -> bool:
-        """End the comparison, else go back to the peak, else close the open rows; return false if there are none."""
-        if self.pair is not None:
-            self.against = None
-        elif self.at is not None:
+        """Go back to the peak, else close the open rows; return false if there are none."""
+        if self.at is not None:
             self.to_peak()
         elif self.open:
             self.open = set()
@@ -238,21 +212,6 @@ class HoldersChoice:
             self.began = known[known.index(shown) - 1].began
             self.at, self._held = None, False
 
-    def compare(self) -> bool:
-        """Compare the shown window with the first of the others, then with the next of them, after the last with none.
-
-        Return false if there is no other window.
-        """
-        shown = self.window
-        others = [one.began for one in windows(self.state, self.key) if one is not shown]
-        if not others:
-            return False
-        at = others.index(self.against) + 1 if self.against in others else 0
-        self.against = others[at] if at < len(others) else None
-        self.to_peak()
-        self.line = None
-        return True
-
     def other_pool(self, step: int) -> None:
         """Show the next pool (+1) or the one before (-1)."""
         if known := pools_with_holders(self.state):
@@ -260,5 +219,5 @@ class HoldersChoice:
 
     def _look_at(self, key: PoolKey | None) -> None:
         self.key = key
-        self.began = self.against = self.at = self.line = None
+        self.began = self.at = self.line = None
         self.open, self._held, self.newest = set(), False, False

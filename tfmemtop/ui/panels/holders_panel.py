@@ -38,7 +38,6 @@ from tfmemtop.units import duration
 
 _GRAPH_FROM, _GRAPH_LEAST, _GRAPH_MOST = 18, 6, 18  # panel's lines for a graph; the graph's
 _CALLS_FROM = 8  # a table's lines for one with the calls of the script
-_BESIDE = 2  # cells between two graphs
 _TITLE_CELLS = 44  # cells of an operation's name in a title
 _NOTE_CELLS = (90, 60, 40, 28)  # lengths, in cells, of the name of the operation that made the peak
 
@@ -71,7 +70,6 @@ class HoldersPanel(CoveringPanel):
         Binding("p", "choose('to_peak')", show=False),
         Binding("e", "choose('to_end')", show=False),
         Binding("v", "choose('other_window')", show=False),
-        Binding("c", "compare", show=False),
         Binding("n", "now", show=False),
         Binding("tab", "choose('other_pool', 1)", show=False, priority=False),
         Binding("shift+tab", "choose('other_pool', -1)", show=False),
@@ -102,9 +100,8 @@ class HoldersPanel(CoveringPanel):
         lines = [self.title_line(width, self._title(), self._right(window))]
         if window is None or key is None:
             return lines + self._without(width)
-        at = None if choice.pair else choice.at
-        # The graph of one window already names the operation that made the peak.
-        made = happened(window, window.peak_at) if height < _GRAPH_FROM or choice.pair else None
+        # The graph already names the operation that made the peak.
+        made = happened(window, window.peak_at) if height < _GRAPH_FROM else None
         began = since_run_s(self.state, key[0], window.began)
         most = 2 if height >= 30 else 1
         lines += holder_table.facts(window, choice.higher, made, began, width, most)
@@ -114,14 +111,11 @@ class HoldersPanel(CoveringPanel):
             # The graph and the bars have the same time.
             self._graph_from = step_graph.bars_from(width) if choice.buffers else GUTTER
             left = self._graph_from - GUTTER
-            lines += [[Segment(" " * left), *line] for line in self._graphs(window, width - left, graph)]
-        lines.append(holder_table.legend(choice.listed(window, at, By.KIND), width))
+            lines += [[Segment(" " * left), *line] for line in self._graph(window, width - left, graph)]
+        lines.append(holder_table.legend(choice.listed(window, choice.at, By.KIND), width))
         above = len(lines)
         calls = height - above >= _CALLS_FROM and choice.has_calls
-        if choice.pair:
-            rows = self._changes(*choice.pair, width)
-        else:
-            rows = (self._lifetimes if choice.buffers else self._table)(window, width, calls)
+        rows = (self._lifetimes if choice.buffers else self._table)(window, width, calls)
         return lines + self._in_lines(rows, width, height - above, above)
 
     def _title(self) -> str:
@@ -134,10 +128,6 @@ class HoldersPanel(CoveringPanel):
         known = windows(self.state, self.choice.key)
         return words.which(known.index(window), len(known), age_s(self.state, window))
 
-    def _called(self, window: events.Holders) -> str:
-        known = windows(self.state, self.choice.key)
-        return words.window_name(known.index(window), len(known))
-
     def _without(self, width: int) -> list[Line]:
         """Return why there is no window to show, and what helps."""
         text, remedy = no_window(self.state, self.choice.key)
@@ -149,33 +139,17 @@ class HoldersPanel(CoveringPanel):
 
     # The step.
 
-    def _graphs(self, window: events.Holders, width: int, height: int) -> list[Line]:
-        if self.choice.pair is None:
-            return self._graph(window, window.peak, width, height)
-        first, second = self.choice.pair
-        top = max(first.peak, second.peak)  # the same scale for both
-        left = (width - _BESIDE - GUTTER) // 2 + GUTTER
-        one = self._graph(first, top, left, height)
-        other = self._graph(second, top, width - left - _BESIDE, height, gutter=False)
-        blank = Segment(" " * _BESIDE)
-        return [[*Segment.adjust_line_length(a, left), blank, *b] for a, b in zip(one, other, strict=False)]
-
-    def _graph(self, window: events.Holders, top: int, width: int, height: int, *, gutter: bool = True) -> list[Line]:
-        slices = self.choice.course(window, step_graph.samples(width, self.braille, gutter=gutter))
-        alone = self.choice.pair is None
-        if alone:
-            self._slices = slices
+    def _graph(self, window: events.Holders, width: int, height: int) -> list[Line]:
+        self._slices = slices = self.choice.course(window, step_graph.samples(width, self.braille))
         step = step_graph.Step(
             slices=slices,
-            top=top,
+            top=window.peak,
             whole_us=max((one.last_us for one in slices), default=0),
             peak=window.peak_at,
-            cursor=self.choice.at if alone else None,
-            notes=words.peak_notes(
-                window.peak, self._lengths(happened(window, window.peak_at)), "" if alone else self._called(window)
-            ),
+            cursor=self.choice.at,
+            notes=words.peak_notes(window.peak, self._lengths(happened(window, window.peak_at))),
         )
-        return step_graph.draw(step, width, height, self.braille, gutter=gutter)
+        return step_graph.draw(step, width, height, self.braille)
 
     def _lengths(self, did: Happened | None) -> list[str]:
         """Return the name of an event's operation, cut to several lengths, the longest first."""
@@ -228,16 +202,6 @@ class HoldersPanel(CoveringPanel):
 
         return _Rows(words.LIFETIMES, "", step_graph.lifetime_heading(shown, width), keys, draw, below)
 
-    def _changes(self, first: events.Holders, second: events.Holders, width: int) -> _Rows:
-        choice, changes = self.choice, self.choice.changes()
-
-        def draw(index: int, here: bool) -> Line:
-            return holder_table.change_line(changes[index], choice.by, width, chosen=here)
-
-        heading = holder_table.change_heading(choice.by, width, (self._called(first), self._called(second)))
-        below = [holder_table.change_sum(choice.listed(first), choice.listed(second), choice.by, width)]
-        return _Rows(words.changes_title(choice.by), "", heading, choice.lines(), draw, below)
-
     def _moment(self, shown: Listed) -> str:
         when = None
         if self.choice.at is not None:
@@ -268,12 +232,10 @@ class HoldersPanel(CoveringPanel):
                 (self.arrows, "row"),
                 *([] if choice.buffers else [("g", f"by {words.group(choice.next_group)}")]),
             ]
-            if choice.pair is None:
-                hints += [("p", "peak")] if choice.at is not None else []
-                hints += [] if choice.buffers else [("Enter", "parts")]
-                hints += [("l", "table" if choice.buffers else "lifetimes"), (self.sideways, "moment"), ("e", "end")]
-            if len(known) > 1:
-                hints += [("c", "compare" if choice.pair is None else "next, none"), ("v", "window")]
+            hints += [("p", "peak")] if choice.at is not None else []
+            hints += [] if choice.buffers else [("Enter", "parts")]
+            hints += [("l", "table" if choice.buffers else "lifetimes"), (self.sideways, "moment"), ("e", "end")]
+            hints += [("v", "window")] if len(known) > 1 else []
         if self.session.may_change and choice.key is not None and can_be_read(self.session.state, choice.key):
             hints.append(("n", "now"))
         return [*hints, *next_pool(pools_with_holders(self.state), choice.key), ("M", "map")]
@@ -281,11 +243,6 @@ class HoldersPanel(CoveringPanel):
     def action_choose(self, method: str, *arguments: int) -> None:
         """Change the choice by its *method*, and draw the result."""
         getattr(self.choice, method)(*arguments)
-        self.changed()
-
-    def action_compare(self) -> None:
-        if not self.choice.compare():
-            self.app.notify(words.NOTHING_BESIDE, timeout=4)
         self.changed()
 
     def action_map(self) -> None:
