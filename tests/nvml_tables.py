@@ -140,9 +140,6 @@ TABLES: dict[str, Table] = {
             ]
         },
     ),
-    "MIG, lists of the whole card only": Table(
-        [_MIG], slices={0: [_slice(7, 10 * GIB, 2 * GIB, NOT_SUPPORTED), _slice(9, 10 * GIB, 0, NOT_SUPPORTED)]}
-    ),
     "MIG, not root": Table(
         [_MIG | {"ComputeRunningProcesses_v3": NO_PERMISSION, "GraphicsRunningProcesses_v3": NO_PERMISSION}],
         slices={0: [_slice(7, 10 * GIB, 2 * GIB, NO_PERMISSION) | {"GraphicsRunningProcesses_v3": NO_PERMISSION}]},
@@ -176,10 +173,6 @@ TABLES: dict[str, Table] = {
             )
         ],
         host=(127600748 * 1024, 118566368 * 1024),
-    ),
-    # Syllo/nvtop pull request 411: the same kind of card, which answers with zeros.
-    "unified, told as none": Table(
-        [card(Name="NVIDIA GB10", MemoryInfo=memory(0, 0, 0), MemoryInfo_v2=memory(0, 0, 0))], host=(GIB, GIB // 2)
     ),
     # A guest, as NVIDIA's vGPU documentation describes it.
     "vGPU": Table(

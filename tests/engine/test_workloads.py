@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 from tests.contained import contained, first_process, running
 from tests.patience import until
 from tfmemtop.engine.sources.workloads import (
-    inner_pids,
     of_control_group,
     read_workload,
     with_environment,
@@ -61,11 +59,6 @@ GROUPS = {
     # grafana/beyla pull request 468: seen from a container beside it
     "a sidecar's view": (f"0::/../cri-containerd-{B}.scope\n", Workload(engine="containerd", container=B)),
     # containerd/nri pull request 227, grafana/beyla pull request 468: Kubernetes in Docker (kind)
-    "kind": (
-        f"0::/docker/{A}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
-        f"kubelet-kubepods-besteffort-pod{UID_OF_UNITS}.slice/cri-containerd-{B}.scope\n",
-        Workload(engine="containerd", container=B, pod_uid=UID),
-    ),
     # kinvolk/traceloop pull request 34
     "kubelet without systemd": (
         f"1:name=systemd:/kubepods/besteffort/pod{UID}/{B}\n",
@@ -83,15 +76,10 @@ GROUPS = {
     # containers/podman issue 507 and 6400, containers/crun issue 678
     "podman": (f"0::/machine.slice/libpod-{A}.scope/container\n", Workload(engine="podman", container=A)),
     "podman's monitor": (f"0::/machine.slice/libpod-conmon-{A}.scope\n", Workload()),
-    "podman without systemd": (f"5:devices:/libpod_parent/libpod-{A}\n", Workload(engine="podman", container=A)),
     # NordicHPC/sonar: compute nodes with version 2 and with version 1
     "slurm, v2": (
         "0::/system.slice/slurmstepd.scope/job_1392969/step_0/user/task_0\n",
         Workload(job="1392969", step="0"),
-    ),
-    "slurm, v2, a node's name": (
-        "0::/system.slice/gpu07_slurmstepd.scope/job_18/step_batch/user/task_special\n",
-        Workload(job="18", step="batch"),
     ),
     "slurm, v1": (
         "10:devices:/slurm/uid_2101171/job_280678/step_interactive/task_0\n1:name=systemd:/system.slice/slurmd.service\n",
@@ -99,13 +87,8 @@ GROUPS = {
     ),
     "slurm's own daemon": ("0::/system.slice/slurmstepd.scope/system\n", Workload()),
     "a service": ("0::/system.slice/ollama.service\n", Workload(unit="ollama.service")),
-    "a user's service": (
-        "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter\\x2dlab.service\n",
-        Workload(unit="jupyter-lab.service"),
-    ),
     # slurm.schedmd.com/cgroup_v2.html, systemd/systemd
     "a login": ("0::/user.slice/user-1000.slice/session-3.scope\n", Workload()),
-    "nothing": ("", Workload()),
     "no control group at all": ("garbage\n:\n::\n", Workload()),
 }
 
@@ -131,18 +114,12 @@ WATCHERS: dict[str, tuple[Workload, str, dict[str, str | None]]] = {
         CONMON.format(A, "trainer"),
         {"engine": "podman", "container": A, "name": "trainer", "unit": None},
     ),
-    "podman in docker": (
-        Workload(engine="docker", container=B),
-        CONMON.format(A, "trainer"),
-        {"engine": "podman", "container": A, "name": "trainer"},
-    ),
     # cri-o/cri-o issue 6189
     "cri-o": (Workload(container=B, pod_uid=UID), CONMON.format(B, KUBELETS), {"engine": "cri-o", **IN_KUBERNETES}),
     "docker in a group of the user's": (Workload(container=A), SHIM.format("moby", A), {"engine": "docker"}),
     "ctr": (Workload(), SHIM.format("default", "trainer"), {"engine": "containerd", "name": "trainer"}),
     "nerdctl": (Workload(), SHIM.format("default", A), {"engine": "containerd", "container": A}),
     "a pod, whose shim has the id of another container": (POD, SHIM.format("k8s.io", A), {}),
-    "none": (DOCKER, "/sbin/init -c x -id y", {}),
 }
 
 
@@ -158,7 +135,6 @@ JOB = Workload(job="812", step="0")
 ENVIRONMENTS = {
     # Kubernetes gives a pod's containers the pod's name as their host name.
     "a pod": (POD, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, "train-0", {"pod": "train-0"}, "train-0"),
-    "a pod in the machine's network": (POD, {}, "node1", {}, "pod 019c1fe8"),
     "a pod in the machine's network that is told its name": (
         POD,
         {"POD_NAME": "train-0", "POD_NAMESPACE": "ml"},
@@ -173,9 +149,7 @@ ENVIRONMENTS = {
         {"pod": "train-0"},
         "train-0",
     ),
-    "a container's id is its host name": (DOCKER, {}, A[:12], {}, A[:12]),
     "a container with a name": (DOCKER, {}, "trainer", {"name": "trainer"}, "trainer"),
-    "a host name that was taken along": (Workload(), {}, "login1", {}, ""),
     "a step": (
         JOB,
         {"SLURM_JOB_ID": "812", "SLURM_STEP_ID": "0", "SLURM_JOB_NAME": "mnist"},
@@ -214,12 +188,6 @@ def test_what_the_environment_adds(name: str) -> None:
     found = with_environment(group, environment | {"HOSTNAME": host}, "node1")
     assert {field: getattr(found, field) for field in added} == added
     assert found.short == short
-
-
-def test_numbers_within_containers() -> None:
-    assert inner_pids("Name:\tpostgres\nNSpid:\t54909\t204\n") == (204,)
-    assert inner_pids("NSpid:\t54909\t204\t1\n") == (204, 1)
-    assert inner_pids("Name:\tx\nNSpid:\t7\n") == inner_pids("Name:\tx\n") == ()
 
 
 def test_the_details_name_all_that_is_known() -> None:
@@ -274,7 +242,7 @@ def test_the_engine_names_a_container(group: str, file: str, kept: object, tmp_p
     assert found is not None and found.short.replace("-", "_") == "romantic_wilson"
 
 
-@pytest.mark.parametrize("kept", ["", "{", "[]", '{"Name": 3}', '{"Id": "x"}'])
+@pytest.mark.parametrize("kept", ["", "{", '{"Id": "x"}'])
 def test_an_engine_whose_file_has_another_form_names_nothing(kept: str, tmp_path: Path) -> None:
     root = laid_out(tmp_path, GROUPS["docker, v1"][0], {f"var/lib/docker/containers/{A}/config.v2.json": kept})
     found = read_workload(os.getpid(), ["python"], root).workload
@@ -320,29 +288,6 @@ def test_a_process_below_the_watcher_of_its_container_has_its_name(tmp_path: Pat
         (below,) = first.children()
         found = read_workload(below.pid, ["sleep"]).workload
     assert found is not None and (found.engine, found.container, found.name) == ("podman", A, "trainer")
-
-
-@pytest.fixture
-def group() -> Iterator[Path]:
-    """Make a control group that is named as a container's, and yield its folder."""
-    folder = Path(f"/sys/fs/cgroup/{'' if Path('/sys/fs/cgroup/cgroup.procs').exists() else 'pids'}/libpod-{A}.scope")
-    try:
-        folder.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error.strerror}")
-    yield folder
-    folder.rmdir()
-
-
-@pytest.mark.programs
-def test_a_process_in_a_control_group_that_is_named_as_a_containers(group: Path) -> None:
-    with running("sleep", "600", variables={"HOSTNAME": socket.gethostname()}) as (process, first):
-        (group / "cgroup.procs").write_text(str(first.pid))
-        found = read_workload(first.pid, ["sleep"]).workload
-        process.kill()
-        process.wait()
-        first.wait()
-    assert found is not None and (found.engine, found.container) == ("podman", A)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
