@@ -291,7 +291,9 @@ def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_sm
 
 
 def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:
-    def text(shape: list[int], size: int = 800 * MIB, *, freed: bool = False) -> str:
+    def text(
+        shape: list[int], size: int = 800 * MIB, *, freed: bool = False, own: events.Variable | None = None
+    ) -> str:
         steps = w.Window()
         steps.free(steps.allocate(8 * MIB, "Relu", shape=[8, 128, 128, 16]))
         made = steps.allocate(size, "Relu", shape=shape)
@@ -300,13 +302,16 @@ def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_i
             steps.allocate(size, "Relu", shape=shape)
         there = (part("Relu", size, shape=tuple(shape)),)
         wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 100 * MIB, "shape": shape}
-        cause = request(look(), steps.done(t=20.0), parts=there, **wanted)
+        census = look(variables=[own] if own else [])
+        cause = request(census, steps.done(t=20.0), parts=there, **wanted)
         return cause.text if cause and cause.key is Key.STEP_LARGER else ""
 
     assert "Relu made [800,128,128,16]; before, at most [8,128,128,16]" in text([800, 128, 128, 16])
     assert not text([800, 128, 128, 16], freed=True), "there has been room for as much"
     assert not text([8, 1280, 1280, 16]), "these may be two layers"
     assert not text([800, 128, 128, 16], size=80 * MIB), "too little to fill the pool"
+    own = events.Variable("kernel", "variables", [8, 128, 128, 16], "float32", "GPU:0", 8 * MIB)
+    assert not text([800, 128, 128, 16], own=own), "a variable's first value"
 
 
 def test_what_xla_asks_for_is_compared_with_other_tracings_of_the_function() -> None:

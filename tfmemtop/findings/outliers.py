@@ -345,7 +345,7 @@ def batch_larger(request: Request) -> Cause | None:
             continue
         if not part.shape or part.python_name or part.count >= MANY:
             continue  # it may be kept
-        past = smaller_batch(request.hooked, stock.device, part, request.began)
+        past = smaller_batch(request.hooked, stock.device, part, request.began, stock.shapes)
         if past is None or part.requested < _LARGER * past.bytes * part.count:
             continue
         name = operation_name(part.operation) + (f" of {quoted(part.layer)}" if part.layer else "")

@@ -195,10 +195,13 @@ def _graph_of(name: str) -> str:
     return name.rpartition("_")[0]
 
 
-def smaller_batch(hooked: Hooked, device: str, part: Part, before: float) -> PastRequest | None:
+def smaller_batch(
+    hooked: Hooked, device: str, part: Part, before: float, variables: Set[tuple[int, ...]]
+) -> PastRequest | None:
     """Return the largest that the operation of *part* made by *before* in a smaller batch, all else being alike.
 
-    ``None`` also if as large a batch has been freed since.
+    What has the shape of one of the *variables* is left out: it may have made the first value of that. ``None`` also if
+    as large a batch has been freed since.
     """
     shape, found = part.shape or (), PastRequest((), 0)
     for window in recorded(hooked.windows.get(device)):
@@ -209,7 +212,7 @@ def smaller_batch(hooked: Hooked, device: str, part: Part, before: float) -> Pas
                 continue
             if known[0] >= shape[0] and freed:
                 return None
-            if known[0] < shape[0] and kind.requested > found.bytes:
+            if known[0] < shape[0] and known not in variables and kind.requested > found.bytes:
                 found = PastRequest(known, kind.requested)
     return found if found.shape else None
 
