@@ -79,11 +79,15 @@ def shown(state: State) -> DevicesPanel:
     return panel
 
 
-def test_with_less_height_graphs_go_first_then_legends_become_one_then_each_device_is_a_line() -> None:
+def test_with_less_height_fewer_devices_have_graphs_then_one_legend_serves_all_then_each_device_is_a_line() -> None:
     panel = shown(trained(4, 100))
-    graphs, legends, bars, lines = (rows(panel.build(100, height)) for height in (28, 14, 9, 6))
+    graphs, few, bars, lines = (rows(panel.build(100, height)) for height in (28, 14, 9, 6))
     assert sum("scale:" in line for line in graphs) == 4
-    assert sum("in use" in line for line in legends) == 4 and not any("scale:" in line for line in legends)
+    assert sum("scale:" in line for line in few) == 1 and [line[:6] for line in few[-3:]] == [
+        " GPU 1",
+        " GPU 2",
+        " GPU 3",
+    ]
     assert sum("in use" in line for line in bars) == 1 and sum("▐" in line for line in bars) == 4
     assert [line[:6] for line in lines[1:5]] == [" GPU 0", " GPU 1", " GPU 2", " GPU 3"]
     assert "util 45%" in lines[1] and "42 °C" in lines[1] and "/140.4G" in lines[1] and "in use" in lines[5]
@@ -124,9 +128,17 @@ def test_the_height_wanted_is_never_more_than_there_is_and_is_put_to_use(gpus: i
             wanted = panel.wanted_height(state, width, available)
             assert wanted <= available
             assert len(panel.build(width, wanted)) == wanted
-        # Graphs take what there is. Sixteen devices have graphs only if they stand beside each other.
-        most = 1 if gpus == 0 else 48 if gpus == 16 and width < 146 else 100
-        assert panel.wanted_height(state, width, 100) == most
+        assert panel.wanted_height(state, width, 100) == (100 if gpus else 1), "graphs take what there is"
+
+
+def test_the_graph_is_that_of_the_card_that_the_script_uses() -> None:
+    state = trained(3, 0)
+    start_run(state, 1, 1.0)
+    for index, in_use in enumerate((MIB, GIB, MIB)):
+        read(state, 2.0, index, in_use=in_use, pool=2 * GIB)
+    lines = rows(shown(state).build(80, 12))
+    assert "GPU 1" in lines[0] and any("scale:" in line for line in lines)
+    assert [line[:6] for line in lines[-2:]] == [" GPU 0", " GPU 2"]
 
 
 def test_span_and_scale_are_the_users_to_choose() -> None:

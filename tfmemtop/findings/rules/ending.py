@@ -72,7 +72,7 @@ class MemoryHeld(Finding, frozen=True):
         )
 
 
-@rule(10)
+@rule(265)
 def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHeld]:
     """Yield how the newest run ended, if it did, and whether its GPU memory is free again."""
     run = state.run

@@ -188,12 +188,20 @@ def device_layout(devices: int, width: int, height: int) -> tuple[DeviceLayout, 
     return (DeviceLayout.BAR if height >= devices * 2 + (devices > 1) else DeviceLayout.LINE), 1
 
 
+def with_graphs(devices: int, width: int, height: int) -> int:
+    """Return how many of the *devices* have a graph if the others are a line each."""
+    for graphs in range(devices, 0, -1):
+        if device_layout(graphs, width, height - (devices - graphs))[0] is DeviceLayout.GRAPH:
+            return graphs
+    return 0
+
+
 def devices_wanted(devices: int, width: int, available: int) -> int:
-    """Return how many of the *available* lines the *devices* can use: all of them, if there is room for graphs."""
+    """Return how many of the *available* lines the *devices* can use: all of them, if there is room for a graph."""
     if not devices:
         return min(_WITHOUT_GPU, available)
-    layout, columns = device_layout(devices, width, available)
-    if layout is DeviceLayout.GRAPH:
+    if with_graphs(devices, width, available):
         return available
-    each, once = {DeviceLayout.LEGEND: (3, 0), DeviceLayout.BAR: (2, 1), DeviceLayout.LINE: (1, 2)}[layout]
+    layout, columns = device_layout(devices, width, available)
+    each, once = {DeviceLayout.LEGEND: (3, 0), DeviceLayout.BAR: (2, 1)}.get(layout, (1, 2))
     return min(each * -(-devices // columns) + once, available)

@@ -1,8 +1,9 @@
 """The panel of the devices: who holds the memory of each GPU, or of TensorFlow's CPU pool.
 
 With enough room each device has a title, a bar, a legend and a graph. With less room, the graphs shrink first. Then
-the devices stand side by side, if the screen is wide. Then the graphs are left out, then one legend serves all
-devices. With little room each device is a single line, and with even less these lines scroll.
+the devices stand side by side, if the screen is wide. Then only the devices that the script uses most have a graph,
+and the others are a line each. Then the graphs are left out, then one legend serves all devices. With little room each
+device is a single line, and with even less these lines scroll.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,15 @@ from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
-from tfmemtop.ui.draw.layout import GAP, GRAPH_LEAST, WORDS_MOST, DeviceLayout, device_layout, devices_wanted
+from tfmemtop.ui.draw.layout import (
+    GAP,
+    GRAPH_LEAST,
+    WORDS_MOST,
+    DeviceLayout,
+    device_layout,
+    devices_wanted,
+    with_graphs,
+)
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
 from tfmemtop.ui.draw.palette import BOLD, DIM, MORE, PLAIN, UP
 from tfmemtop.ui.draw.scale import ScaleChoice
@@ -175,14 +184,17 @@ class DevicesPanel(Panel, can_focus=True):
         shown = panels(self.state)
         for key in self._graphs.keys() - {panel.key for panel in shown}:
             del self._graphs[key]
-        layout, columns = device_layout(len(shown), width, height)
         self.moment.times, self._areas = [], []
         if not shown:
             lines = [_exactly(line, width) for line in self._without_gpu(self.state, width, height)]
-        elif layout is DeviceLayout.LINE:
-            lines = self._a_line_each(shown, width, height)
+        elif graphs := _first_used(shown, with_graphs(len(shown), width, height)):
+            others = [panel for panel in shown if panel not in graphs]
+            lines = self._stacked(graphs, width, height - len(others))
+            lines += self._a_line_each(others, width, len(others), titled=False) if others else []
+        elif device_layout(len(shown), width, height)[0] is DeviceLayout.LINE:
+            lines = self._a_line_each(shown, width, height, titled=height > 1)
         else:
-            lines = self._stacked(shown, layout, columns, width, height)
+            lines = self._stacked(shown, width, height)
         return lines[:height]
 
     def _without_gpu(self, state: State, width: int, height: int) -> list[Line]:
@@ -210,9 +222,8 @@ class DevicesPanel(Panel, can_focus=True):
         drawn = [Segment(" "), *bar(panel, width - room - 3, self._braille), Segment(f" {usage(panel)} ", BOLD)]
         return [drawn, *legend(panel, width, 1)]
 
-    def _stacked(
-        self, shown: list[DevicePanel], layout: DeviceLayout, columns: int, width: int, height: int
-    ) -> list[Line]:
+    def _stacked(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
+        layout, columns = device_layout(len(shown), width, height)
         room = max(cell_len(usage(panel)) for panel in shown)
         if self.moment.t is not None:
             room = max(room, *(cell_len(usage(replace(panel, used=panel.capacity))) for panel in shown))
@@ -299,8 +310,7 @@ class DevicesPanel(Panel, can_focus=True):
             window = began_now
         return window
 
-    def _a_line_each(self, shown: list[DevicePanel], width: int, height: int) -> list[Line]:
-        titled = height > 1
+    def _a_line_each(self, shown: list[DevicePanel], width: int, height: int, *, titled: bool) -> list[Line]:
         rows = min(len(shown), height - titled)
         self._offset = min(self._offset, len(shown) - rows)
         above, below = self._offset, len(shown) - rows - self._offset
@@ -322,6 +332,13 @@ class DevicesPanel(Panel, can_focus=True):
         if height >= len(lines) + 1:
             lines.append(shared_legend(shown, width))
         return [_exactly(line, width) for line in lines]
+
+
+def _first_used(shown: list[DevicePanel], most: int) -> list[DevicePanel]:
+    """Return at most *most* devices, first of those in which TensorFlow's peak is at least half of the highest one."""
+    highest = max(panel.peak or 0 for panel in shown)
+    used = [panel for panel in shown if 2 * (panel.peak or 0) >= highest]
+    return used[:most] if most < len(shown) else shown
 
 
 @once_per_revision

@@ -73,7 +73,9 @@ class WhyPanel(Panel):
     def _rows(self, group: Group, width: int, *, figures: bool = True, remedies: bool = True) -> list[Line]:
         """Return the lines of *group*."""
         said = say_group(group)
-        helps = group.remedies if remedies else ()
+        # What the headline advises is not said twice.
+        told_already = {one for one in group.remedies if one.brief and not one.keys and one.brief in said.headline}
+        helps = tuple(one for one in group.remedies if remedies and one not in told_already)
         told = said.figures if figures else ""
         return _finding(group.first.severity, said.headline, told, helps, width, self._steers)
 
