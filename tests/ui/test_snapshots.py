@@ -57,6 +57,7 @@ SCREENS = {
     "importing": Shown("h200-settings", 1.0),
     "out-of-memory": Shown("cpu-oom", 39.0),
     "ascii": Shown("h200-settings", 44.0, options=UiOptions(ascii=True)),
+    "no-colour": Shown("h200-settings", 44.0, options=UiOptions(color=False)),
     "details": Shown("h200-settings", 44.0, ("enter",)),
     "map": Shown("h200-settings", 44.0, ("M",)),
     "holders": Shown("cpu-holders", 30.0, ("B", "down", "enter")),
