@@ -80,13 +80,6 @@ LAYOUTS: dict[str, tuple[str, str, dict[str, str], int | None, str]] = {
         "cgroup",
     ),
     "WSL": ("0::/", V2_MOUNT.format(inside="/"), {f"{V2}/cgroup.procs": ""}, None, "machine"),
-    "no mountinfo: the usual places": (
-        "0::/a",
-        "",
-        {f"{V2}/a/memory.max": f"{2 * GIB}"},
-        2 * GIB,
-        "cgroup",
-    ),
     "absurd values": (
         "0::/a/b/c/d",
         "",
@@ -99,7 +92,6 @@ LAYOUTS: dict[str, tuple[str, str, dict[str, str], int | None, str]] = {
         None,
         "machine",
     ),
-    "files that make no sense": ("\n::\nx\n4:memory", "1 2 3\n- cgroup2", {}, None, "machine"),
 }
 
 

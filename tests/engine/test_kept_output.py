@@ -72,9 +72,9 @@ def test_what_has_room_is_kept_whole(tmp_path: Path) -> None:
     assert output.trouble == ""
 
 
-@pytest.mark.parametrize("piece", [1, 100, 4096, 300_000])
+@pytest.mark.parametrize("piece", [100, 300_000])
 def test_a_flood_leaves_its_beginning_its_end_and_the_number_of_bytes_between(tmp_path: Path, piece: int) -> None:
-    path, total = tmp_path / "output", 60_000 if piece == 1 else 1_000_000
+    path, total = tmp_path / "output", 1_000_000
     output = small(path)
     path.touch()
     first = path.stat()
@@ -135,7 +135,7 @@ def test_killed_at_any_moment_it_holds_its_beginning_and_its_end(
     chance = random.Random(26)
     halves = longest = 0
     for number in count():
-        if number >= 150 and halves and longest > 4 * TAIL:
+        if number >= 60 and halves and longest > 4 * TAIL:
             break  # the kills met what the test is about
         assert number < 5000
         path = tmp_path / str(number)
@@ -180,7 +180,7 @@ def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(
     assert path.read_bytes() == b"before\n012\n[tfmemtop: 000000000000013 bytes left out here]\nafter\n"
 
 
-@pytest.mark.parametrize("place", ["no/such/folder/output", ".", "/proc/version", "/dev/full"])
+@pytest.mark.parametrize("place", ["no/such/folder/output", "/dev/full"])
 def test_a_place_where_nothing_can_be_written_is_told_and_nothing_raised(tmp_path: Path, place: str) -> None:
     output = small(tmp_path / place)
     output.write(b"x" * 100)

@@ -6,8 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.engines import READS, Engines, eventually
 from tfmemtop.engine.stream.kept_sessions import forget_old, is_written, kept_recordings
 from tfmemtop.events import Input, Notice, NoticeKind, Output, Run, RunEnd, Session, Stop
@@ -45,12 +43,6 @@ async def test_one_that_is_recorded_to_a_file_is_found_there(engines: Engines) -
     await screen.until_closed()
     assert kept_recordings()[session.id].resolve() == path
     path.unlink()
-    assert kept_recordings() == {}
-
-
-async def test_nobody_asked_for_none(engines: Engines) -> None:
-    screen = await engines.run("true")
-    await screen.until(RunEnd)
     assert kept_recordings() == {}
 
 
@@ -93,23 +85,3 @@ def test_they_go_after_a_month_or_when_they_are_too_many(engines: Engines) -> No
     writer.close()
     assert far.exists()
     assert (folder / "not-ours.txt").exists()
-
-
-def test_a_file_that_another_session_removes_meanwhile_stops_nothing(
-    engines: Engines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Path(os.environ["XDG_STATE_HOME"]) / "tfmemtop"
-    folder.mkdir(parents=True)
-    for name in ("old.log", "removed.log"):
-        (folder / name).touch()
-        os.utime(folder / name, (0, 0))
-    status_of = Path.lstat
-
-    def lstat(path: Path) -> os.stat_result:
-        if path.parent == folder:
-            (folder / "removed.log").unlink(missing_ok=True)
-        return status_of(path)
-
-    monkeypatch.setattr(Path, "lstat", lstat)
-    forget_old()
-    assert list(folder.iterdir()) == []

@@ -243,18 +243,6 @@ async def test_a_stop_takes_back_the_relaunch_before_it(engines: Engines, tmp_pa
     assert [run.argv[-1] for run in screen.all(Run)][1:] == ["the next"]
 
 
-async def test_of_two_relaunches_the_second_is_started(engines: Engines, tmp_path: Path) -> None:
-    may_end = tmp_path / "may end"
-    screen = await engines.python(UNTIL_IT_MAY_END.format(may_end))
-    await screen.until_shown("up")
-    await screen.client.send(Relaunch(argv=["echo", "one"], settings=Settings(gpus=())))
-    await screen.client.send(Relaunch(argv=["echo", "two"], settings=Settings()))
-    await until_all_is_received(screen)
-    may_end.touch()
-    await screen.until_shown("two")
-    assert [run.argv[-1] for run in screen.all(Run)][1:] == ["two"]
-
-
 async def test_relaunch_that_cannot_start_leaves_the_run_alone(engines: Engines) -> None:
     screen = await engines.python(FOREVER)
     run = await screen.until(Run)

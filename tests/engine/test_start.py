@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pickle
 import resource
 import signal
 import subprocess
@@ -19,8 +18,6 @@ from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
 from tests.starting import PROGRAM
-from tfmemtop import boot
-from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
@@ -201,17 +198,3 @@ def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkey
     first.close()
     second.close()
     assert list(tmp_path.iterdir()) == [tmp_path / "r"], "the last one removes the folder of all"
-
-
-def test_a_launch_that_is_cut_short_is_answered() -> None:
-    answers, told = os.pipe()
-    launch = pickle.dumps(Launch(argv=["true"], cwd="/", environment={}))
-    command = boot.command("tfmemtop.engine.__main__", str(told))
-    done = subprocess.run(
-        command, input=launch[:-1], stderr=subprocess.PIPE, pass_fds=[told], start_new_session=True, timeout=PATIENCE_S
-    )
-    os.close(told)
-    with os.fdopen(answers, "rb") as sent:
-        answer = pickle.load(sent)
-    assert answer.exit_code == 1 and "truncated" in answer.error
-    assert done.stderr == b""

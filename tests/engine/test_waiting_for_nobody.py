@@ -6,7 +6,6 @@ import fcntl
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from tests import streams
 from tests.disks import CAN_FREEZE, frozen, mounted
 from tests.engines import Engines, ended
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.keeper import BUFFER
 from tfmemtop.engine.stream import Stream, recorder
 from tfmemtop.engine.stream.recorder import Recorder
@@ -129,16 +127,6 @@ async def test_a_frozen_file_system_costs_neither_the_script_nor_the_recording_a
         recorded = list(read(home / "run.jsonl.gz").events())
     assert any(isinstance(event, RunEnd) for event in recorded)
     assert [event for event in recorded if isinstance(event, Output)] == script.screen.all(Output)
-
-
-@CAN_FREEZE
-def test_the_folder_of_sessions_is_there_though_nobody_can_write_to_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from tfmemtop.home import output_folder; print(output_folder())"]
-    with mounted(tmp_path / "home"):
-        environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "home")}
-        subprocess.run(command, env=environment, check=True)
-        with frozen(tmp_path / "home"):
-            assert subprocess.Popen(command, env=environment).wait(PATIENCE_S) == 0
 
 
 class _Unopened:

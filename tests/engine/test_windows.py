@@ -42,15 +42,6 @@ def test_a_step_is_told_to_the_byte(tmp_path: Path) -> None:
     assert holding.shape == [8, 112, 112, 64]
 
 
-def test_where_nothing_rises_the_peak_is_the_beginning(tmp_path: Path) -> None:
-    allocator = Allocator()
-    weight = allocator.allocate(5000, "w")
-    window = allocator.window()
-    allocator.free(weight)
-    found = holders(tmp_path, window.file())
-    assert (found.event.peak, found.event.peak_at, found.event.before, found.total(-1)) == (5120, -1, 5120, 5120)
-
-
 def test_records_that_the_chunks_have_already_do_not_count_twice(tmp_path: Path) -> None:
     allocator = Allocator()
     old = allocator.allocate(2048, "old")
@@ -65,20 +56,19 @@ def test_records_that_the_chunks_have_already_do_not_count_twice(tmp_path: Path)
     assert found.course() == [before, *allocator.figures] and found.event.lost == 0
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_records_in_a_wrong_order_are_put_right(tmp_path: Path, seed: int) -> None:
+def test_records_in_a_wrong_order_are_put_right(tmp_path: Path) -> None:
     allocator = Allocator()
     window = allocator.window()
-    training_step(allocator, 60, seed)
+    training_step(allocator, 60)
     rows = list(allocator.records)
-    for at in range(seed % 3, len(rows) - 2, 3):
+    for at in range(0, len(rows) - 2, 3):
         one, other = rows[at : at + 2]
-        rows[at : at + 2] = [(one[0], *other[1:]), (one[0] + seed % 2, *one[1:])]
+        rows[at : at + 2] = [(one[0], *other[1:]), (one[0] + at % 2, *one[1:])]
     found = holders(tmp_path, window.file(rows))
     assert found.course() == [0, *allocator.figures] and found.event.lost == 0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_lost_records_leave_an_unknown_rest_and_the_sum_stays_right(tmp_path: Path, seed: int) -> None:
     allocator, chance = Allocator(), random.Random(seed)
     for number in range(20):
@@ -298,11 +288,8 @@ def test_what_xla_allocates_to_try_kernels_is_told_from_its_buffers(tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("allocations", "names"), [(6000, 10**9), (30_000, 100)])
-def test_of_what_is_too_large_for_an_event_the_largest_at_the_peak_are_told(
-    tmp_path: Path, allocations: int, names: int
-) -> None:
-    found = holders(tmp_path, large(allocations, names))
+def test_of_what_is_too_large_for_an_event_the_largest_at_the_peak_are_told(tmp_path: Path) -> None:
+    found = holders(tmp_path, large(6000, 10**9))
     event = found.event
     assert len(event.packed) <= MOST_PACKED
     assert len(found.holdings) <= 4096

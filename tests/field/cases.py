@@ -122,7 +122,6 @@ CASES = (
     ),
     Case(
         "two_workers", "two_workers.py", "--cpu-pool 600M", "none", never=r"(?<!together )129\.\d MiB", fails=False,
-        in_ci=True,
     ),
     Case(
         "fast_leak", "fast_leak.py losses", "--cpu-pool 500M", "tensors_kept", "fast_leak.py means", holder="history",

@@ -119,7 +119,7 @@ def test_sixteen_gpus_in_little_height_scroll_and_say_what_is_hidden() -> None:
     assert rows(panel.build(100, 13))[-1].startswith(" GPU 14 ")
 
 
-@pytest.mark.parametrize("gpus", [0, 1, 2, 4, 8, 16])
+@pytest.mark.parametrize("gpus", [0, 1, 4, 16])
 def test_the_height_wanted_is_never_more_than_there_is_and_is_put_to_use(gpus: int) -> None:
     state = trained(gpus, 30)
     panel = shown(state)
@@ -215,7 +215,7 @@ NEVER = 1e9
 BLANK = " ⠀┊│┤└"
 
 
-@pytest.mark.parametrize("away_s", [0.0, 3600.0, 86_400.0])
+@pytest.mark.parametrize("away_s", [0.0, 86_400.0])
 def test_who_comes_back_finds_the_run_from_its_start_to_its_end(away_s: float) -> None:
     state = fold(events_until("cpu-oom", NEVER))
     run = state.run

@@ -167,11 +167,9 @@ PROFILED = msgspec.structs.replace(REFUSED, damage=None, windowless=events.Windo
         ([*NONE, REFUSED], "the file of the window cannot be read: its end is missing."),
         ([*NONE, PROFILED], "There is no window: the script's own profiler is on."),
         (NOT_ASKED, "No window is opened automatically: the session was started with --holders-interval 0."),
-        (NOT_ASKED, "[n] asks for a window now."),
         ([*NOT_ASKED, events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)], "before a window was asked for"),
         (pools.watched([[(pools.MIB, True)]]), "No window has been recorded yet"),
         ([*NONE, events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)], "ended before a window was recorded"),
-        ([s.session(), s.run()], "No pool is known"),
     ],
 )
 async def test_where_there_is_no_window_it_is_said_why(stream: list[events.Event], told: str) -> None:

@@ -135,10 +135,7 @@ def test_what_is_not_known_is_left_out_whole(written: str, expected: str) -> Non
     ("code", "expected"),
     [
         ("1", "bold"),
-        ("3;4", "italic underline"),
         ("31;44", "red on blue"),
-        ("93", "bright_yellow"),
-        ("105", "on bright_magenta"),
         ("38;5;208", "#ff8700"),
         ("38;2;1;2;3", "#010203"),
         ("38;2;999;0;0", "none"),
@@ -193,25 +190,6 @@ def test_a_narrower_screen_cuts_its_lines() -> None:
     screen.resize(4, 5)
     screen.feed("d")
     assert shown(screen)[:2] == ["01234", "abcd"]
-
-
-def test_a_lower_screen_moves_lines_into_the_scroll_back() -> None:
-    screen = after("a\r\nb\r\nc\r\nd", 10, 4)
-    screen.resize(2, 10)
-    assert shown(screen) == ["c", "d"]
-    assert shown(screen, 2) == ["a", "b"]
-    screen.feed("!")
-    assert shown(screen) == ["c", "d!"]
-
-
-def test_a_higher_screen_takes_lines_back() -> None:
-    screen = after("a\r\n\x1b[31mb\x1b[0m\r\nc\r\nd", 10, 2)
-    screen.resize(3, 10)
-    assert shown(screen) == ["b", "c", "d"] and str(screen.view(0, 3)[0][0].style) == "red"
-    screen.resize(9, 10)
-    screen.feed("!")
-    assert shown(screen)[:5] == ["a", "b", "c", "d!", ""]
-    assert screen.scrolled_off == 0
 
 
 def test_a_higher_screen_leaves_an_earlier_run_where_it_is() -> None:

@@ -18,7 +18,7 @@ from tfmemtop.safe import safe as harmless
 from tfmemtop.state.model import ProcessState
 from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import ProcessRow, processes
-from tfmemtop.ui.draw.bar import apportion, bar, legend, shared_legend
+from tfmemtop.ui.draw.bar import apportion, bar, legend
 from tfmemtop.ui.draw.palette import FILL
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.allocator_panel import allocator_table
@@ -112,11 +112,6 @@ def test_each_row_has_its_whole_name_and_its_own_figures() -> None:
     assert rows[2].split()[1:5] == ["512.0M", "512.0M", "2.0M", "514.0M"]
 
 
-def test_without_them_the_columns_are_as_narrow_as_before() -> None:
-    heading = text(allocator_table(allocators(seen(TENSORFLOW)), 100, 8)[0])
-    assert heading.startswith(" DEVICE  IN USE ")
-
-
 @pytest.mark.parametrize("drawn", [str, to_ascii], ids=["unicode", "ascii"])
 def test_each_has_cells_of_its_own_in_the_bar_and_a_word_in_the_legend(drawn: Callable[[str], str]) -> None:
     panel = the_panel(seen(TENSORFLOW, OTHERS, total=100 << 30))
@@ -124,12 +119,6 @@ def test_each_has_cells_of_its_own_in_the_bar_and_a_word_in_the_legend(drawn: Ca
     words = drawn("\n".join(map(text, legend(panel, 120, 4))))
     for kind, name in [("jax", "JAX"), ("pytorch", "PyTorch"), ("cupy", "CuPy"), ("rmm", "RMM")]:
         assert drawn(FILL[kind]) in cells and f"{drawn(FILL[kind])} {name}" in words
-
-
-def test_a_legend_of_several_bars_names_only_those_that_are_there() -> None:
-    plain, full = the_panel(seen(TENSORFLOW)), the_panel(seen(TENSORFLOW, OTHERS))
-    assert "JAX" not in text(shared_legend([plain, plain], 120))
-    assert "JAX" in text(shared_legend([plain, full], 120))
 
 
 MIB, GIB = 1 << 20, 1 << 30

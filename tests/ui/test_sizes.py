@@ -79,7 +79,7 @@ async def test_allocators_without_a_pool_take_no_more_lines_than_they_have_text_
     assert "has not imported TensorFlow yet" in shown[title + 1] and "── Why" in shown[title + 2]
 
 
-@pytest.mark.parametrize("height, seen", [(8, 5), (6, 5), (5, 3), (4, 2), (3, 1)])
+@pytest.mark.parametrize("height, seen", [(6, 5), (5, 3)])
 def test_allocators_that_have_no_line_are_counted(height: int, seen: int) -> None:
     pools = allocators(fold(events_until("h200-four-cards", 20.0)))
     drawn = rows(allocator_table(pools, 80, height))
@@ -125,7 +125,7 @@ def told(shown: TfmemtopApp) -> list[tuple[int, int]]:
     return [(c.columns, c.rows) for c in source_of(shown).sent if isinstance(c, events.Resize)]
 
 
-@pytest.mark.parametrize(("size", "gpus"), [((80, 24), 2), ((111, 37), 0), ((200, 60), 2)], ids=str)
+@pytest.mark.parametrize(("size", "gpus"), [((80, 24), 2), ((111, 37), 0)], ids=str)
 async def test_the_first_size_lasts_while_devices_processes_and_a_finding_come(
     size: tuple[int, int], gpus: int
 ) -> None:
