@@ -61,7 +61,7 @@ class Answering(PrometheusClient):
     def query(self, text: str) -> ServerAnswer:
         body = self._recording.answers.get(text)
         assert body is not None, f"not recorded; see {__file__}: {text}"
-        return ServerAnswer(body.encode(), self._recording.at, None)
+        return ServerAnswer(body.encode(), self._recording.at)
 
 
 def cluster_screen(options: UiOptions) -> ClusterApp:
@@ -95,7 +95,6 @@ class _Rank:
     rank: int
     user: str
     in_use: float  # GiB
-    rise: float = 0.0  # MiB a second
     limit: float = 74.5
     used: float = 76.1
     busy: float = 0.93
@@ -107,7 +106,7 @@ class _Rank:
     def figures(self, t: int) -> Iterator[tuple[str, dict[str, str], float]]:
         """Metric, labels and value at *t* seconds of the history."""
         swing = 0.4 * math.sin(t / 240 + self.rank)
-        in_use = int((self.in_use + swing) * GIB + self.rise * (t - _HISTORY_S) * _MIB)
+        in_use = int((self.in_use + swing) * GIB)
         own = {"host": self.host, "job": self.job, "rank": str(self.rank), "run": "1"}
         uuid = "" if self.gpu is None else _uuid(self.host, self.gpu)
         pool = own | {"uuid": uuid, "device": "CPU:0" if self.gpu is None else "GPU:0"}
@@ -153,10 +152,10 @@ _OF_8[6].pace = 2.54
 _RANKS = [
     *_OF_8,
     _Rank("node03", 0, "4190", 0, "grace", 31.2, used=78.0),
-    _Rank("node03", 1, "4190", 1, "grace", 44.0, rise=4.0, used=78.0, findings={"leak": "warning"}),
+    _Rank("node03", 1, "4190", 1, "grace", 44.0, used=78.0, findings={"leak": "warning"}),
     _Rank("node03", 2, "4203_7", 0, "lin", 71.6),
     _Rank("node04", 0, "4177", 0, "grace", 12.0, used=16.4, until=_HISTORY_S - 390),
-    _Rank("node05", 0, "4171", 0, "lin", 3.1, busy=0.0, used=77.0, findings={"cached_but_idle": "info"}),
+    _Rank("node05", 0, "4171", 0, "lin", 3.1, busy=0.0, used=77.0, findings={"full_but_idle": "warning"}),
     *(
         _Rank("node06", None, "4205", rank, "ada", 0.6, limit=4.0, findings={"notice_no_driver": "info"})
         for rank in range(2)

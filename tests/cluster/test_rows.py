@@ -22,7 +22,7 @@ def figure(means: str, value: float, rank: str = "0", **labels: str) -> Sample:
     return Sample({**own, "means": means, **labels}, (0.0, str(value)))
 
 
-CARD = "used", "busy", "total", "info", "idle"
+CARD = "used", "busy", "total", "info"
 
 
 def take(rows: Rows, now: float, **figures: list[Sample]) -> tuple[ClusterRow, ...]:
@@ -60,12 +60,6 @@ def test_nearly_at_the_limit(share: float, said: str) -> None:
     assert wrongs(cluster(share * 10 * GIB).rows()) == {"0": said}
 
 
-@pytest.mark.parametrize(("rate", "said"), [(4.0, "full in"), (0.4, "leak")])
-def test_a_rise_is_a_leak_or_soon_the_end(rate: float, said: str) -> None:
-    rows = take(cluster(8 * GIB), 2, rising=[figure("rising", rate * MIB)])
-    assert wrongs(rows)["0"].startswith(said)
-
-
 @pytest.mark.parametrize(("third", "said"), [(5.24, ""), (5.3, "outlier +307.2M"), (4.7, "outlier -307.2M")])
 def test_a_rank_that_differs_from_the_median(third: float, said: str) -> None:
     assert wrongs(cluster(5 * GIB, 5 * GIB, third * GIB).rows())["2"] == said
@@ -98,12 +92,6 @@ def test_a_rank_that_is_slower_than_the_median(paces: tuple[float, ...], said: d
     if said.get("2") == "18% slower":
         told = rows[0].wrongs[0].sentence
         assert "2.1 steps a second in the last 00:10:00" in told and "job 42 is 2.6" in told
-
-
-def test_a_finding_of_the_exporter_is_not_said_twice_nor_a_figure_that_says_more() -> None:
-    made = cluster(8 * GIB)
-    assert wrongs(take(made, 2, finding=[figure("finding", 1, key="leak", severity="warning")])) == {"0": "leak"}
-    assert wrongs(take(made, 2, rising=[figure("rising", 0.4 * MIB)])) == {"0": "leak 24.0 MiB/min"}
 
 
 def test_what_is_wrong_comes_first_in_the_order_of_what_matters() -> None:
@@ -148,19 +136,6 @@ def test_a_gpu_without_a_rank_is_down_with_the_target_of_its_host() -> None:
     down = Sample({"means": "down", "instance": "n7:9", "job": "tfmemtop"}, (0.0, "0"))
     (row,) = take(made, 20, used=[], down=[down])
     assert (row.uuid, row.silence) == ("GPU-7", Silence.DOWN)
-
-
-def test_a_target_that_was_down_before_has_its_last_figures() -> None:
-    own = {"user": "ada"}
-    (row,) = take(
-        Rows(),
-        1,
-        in_use=[],
-        was=[figure("was", 4 * GIB), figure("was", 5 * GIB, run="2")],
-        run=[figure("was_run", 1, run="2", uuid="", device="", **own)],
-        down=[figure("down", 0, run="", uuid="", device="")],
-    )
-    assert (row.run, row.user, row.in_use, row.silence) == ("2", "ada", 5 * GIB, Silence.DOWN)
 
 
 def test_a_run_that_has_ended_is_no_silence_unless_it_failed() -> None:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests.cluster.conftest import Monitored
@@ -80,15 +79,6 @@ async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
         await until(app, lambda text: "every word must be somewhere in the row" in text)
         await pilot.press("escape", "q")
     assert app.return_value == ScreenOutcome(0)
-
-
-@pytest.mark.parametrize(("columns", "counted"), [(80, False), (160, True)])
-async def test_clocks_apart_are_one_line(monitored: Monitored, columns: int, counted: bool) -> None:
-    async with screen(monitored.prometheus.url, (columns, 24)) as (app, _):
-        await opened(app)
-        app.main.look(replace(app.seen, apart_s=-75.0))
-        assert "00:01:15 behind" in shown(app)
-        assert ("6 rows on 6 hosts" in shown(app)) == counted
 
 
 async def test_prometheus_gone_and_back_loses_nothing(monitored: Monitored) -> None:

@@ -126,8 +126,6 @@ def _once(client: PrometheusClient, arguments: ClusterArguments) -> int:
         print_lines([*_table(seen.rows), "", seen.totals])
     if not seen.rows:
         say(nothing_of(arguments.job))
-    if seen.apart_s is not None:
-        say(seen.clocks)
     return 0
 
 

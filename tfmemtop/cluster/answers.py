@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from tfmemtop.cluster.client import PACE_S, RISE_S, Sample
+from tfmemtop.cluster.client import PACE_S, Sample
 from tfmemtop.cluster.rows import LONGEST_LABEL, ClusterRow, Kind, Pool, Silence, Wrong, natural, pool_of
 from tfmemtop.safe import safe
 from tfmemtop.state.ranks import Usual, usual_of
@@ -16,8 +16,6 @@ from tfmemtop.units import format_bytes, format_duration, format_rate, format_sh
 
 NEARLY_SHARE = 0.95
 """If this share of the limit is in use, memory runs out soon."""
-SOON_S = 600.0
-"""If a rise fills the limit within this many seconds, memory runs out soon."""
 OUTLIER_RANKS = 3
 """The smallest number of ranks to compare. With fewer, it is not clear which of them is the outlier."""
 _NOTICE = "notice_"
@@ -42,7 +40,7 @@ def judge(rows: Sequence[ClusterRow]) -> tuple[ClusterRow, ...]:
         if row.silence is None:
             # What the figures say is said instead of the finding of the same kind, which has no figures.
             reported = list(_reported(row))
-            found = [*_of_figures(row, {one.kind for one in reported}), *_beside_others(row, sizes, paces)]
+            found = [*_nearly_full(row), *_beside_others(row, sizes, paces)]
             wrongs = [*(one for one in reported if one.kind not in {one.kind for one in found}), *found]
         elif row.silence is Silence.ENDED:
             wrongs = list(_reported(row))
@@ -125,31 +123,12 @@ def _silence(row: ClusterRow, silence: Silence, *, over: bool) -> Wrong:
     return Wrong(Kind.GONE if over else Kind.SILENT, silence.value + lasted, told, figures, row.silent_s)
 
 
-def _of_figures(row: ClusterRow, reported: set[Kind]) -> Iterator[Wrong]:
-    """Yield what the figures of this row alone show."""
-    share = left_s = None
-    rate, limit = f"{format_bytes(int((row.rising or 0) * 60))}/min", format_bytes(row.limit)
-    if row.limit and row.in_use is not None:
-        share = row.in_use / row.limit
-        left_s = max(0, row.limit - row.in_use) / row.rising if row.rising else None
-    figures: dict[str, float | str] = {"share": share or 0.0, "rate": row.rising or 0.0, "left_s": left_s or 0.0}
-    if left_s is not None and (left_s <= SOON_S or (share or 0) >= NEARLY_SHARE):
-        told = f"Memory in use rises by {rate}. At this pace the limit of {limit} "
-        told += f"is reached in about {format_duration(left_s)}."
-        yield Wrong(Kind.RUNS_OUT_SOON, f"full in {format_duration(left_s)}", told, figures, -left_s)
-    elif share is not None and share >= NEARLY_SHARE:
-        told = f"{format_bytes(row.in_use)} are in use: {share * 100:.0f}% of the limit of {limit}."
-        yield Wrong(Kind.RUNS_OUT_SOON, f"full soon {share * 100:.0f}%", told, {"share": share}, share - 1e9)
-    elif row.rising is not None:
-        last = format_duration(RISE_S)
-        told = f"Memory in use keeps rising, also at its lowest points, by {rate} in the last {last}."
-        del figures["share"]
-        if left_s is None:
-            del figures["left_s"]
-        yield Wrong(Kind.LEAKING, f"leak {rate}", told, figures, -1e9 if left_s is None else -left_s)
-    if row.idle and Kind.FULL_BUT_IDLE not in reported:
-        figures = {"share": row.share} if row.share else {}
-        yield Wrong(Kind.FULL_BUT_IDLE, "full, idle", _idle(row), figures, row.share or 0.0)
+def _nearly_full(row: ClusterRow) -> Iterator[Wrong]:
+    """Yield that nearly all of the limit is in use, if that is so."""
+    share = row.in_use / row.limit if row.limit and row.in_use is not None else 0.0
+    if share >= NEARLY_SHARE:
+        told = f"{format_bytes(row.in_use)} are in use: {share * 100:.0f}% of the limit of {format_bytes(row.limit)}."
+        yield Wrong(Kind.RUNS_OUT_SOON, f"full soon {share * 100:.0f}%", told, {"share": share}, share)
 
 
 _UsualOf = dict[tuple[str, ...], Usual]
@@ -196,8 +175,8 @@ def _rank_of(pool: Pool) -> tuple[str, str, str]:
 
 
 _LEVELS: dict[str, Callable[[Pool], tuple[str, ...]]] = {
-    **dict.fromkeys(("in_use", "unread", "limit", "rising", "was"), lambda pool: pool),
-    **dict.fromkeys(("used", "was_used", "total", "busy", "info", "idle"), lambda pool: (pool.host, pool.uuid)),
+    **dict.fromkeys(("in_use", "unread", "limit"), lambda pool: pool),
+    **dict.fromkeys(("used", "total", "busy", "info"), lambda pool: (pool.host, pool.uuid)),
     **dict.fromkeys(("pace", "starting", "run"), _rank_of),
     "ended": lambda pool: (pool.instance, pool.run),
     **dict.fromkeys(("down", "old"), lambda pool: (pool.instance,)),
@@ -223,14 +202,8 @@ class Rows:
             self._figures[name] = {}
         for one in found:
             name = one.metric.get("means", "")
-            if (name := name if name in _LEVELS else name.removeprefix("was_")) in _LEVELS:
+            if name in _LEVELS:
                 self._figures[name].setdefault(_LEVELS[name](pool_of(one.metric)), []).append(one)
-
-    @property
-    def down(self) -> list[str]:
-        """The instances of all targets that are down, first those that may be tfmemtop's."""
-        found = {key[0]: pool_of(one[0].metric) for key, one in self._figures["down"].items()}
-        return sorted(found, key=lambda instance: not found[instance].named)
 
     @property
     def present(self) -> set[tuple[str, ...]]:
@@ -275,8 +248,6 @@ class Rows:
             total=self._size("total", card),
             busy=self._number("busy", card),
             findings=self._findings(pool),
-            rising=self._number("rising", pool),
-            idle=card in self._figures["idle"],
             silence=Silence.ENDED if ended else None if old_s is None else Silence.OLD,
             silent_s=old_s or 0.0,
             pace=self._number("pace", _rank_of(pool)),
@@ -294,7 +265,10 @@ class Rows:
         gone = self._gone(rows, down)
         told = {row.instance for row in (*rows, *gone)}
         told |= {at for at, pool in down.items() if pool.host in {row.host for row in gone if not row.instance}}
-        silent = gone + self._down_before([pool for at, pool in down.items() if at not in told])
+        # Of a target that was down before the first answer, only the name is known.
+        silent = gone + [self._row(pool) for at, pool in down.items() if pool.named and at not in told]
+        for row in silent[len(gone) :]:
+            row.silence = Silence.DOWN
         return [row for row in silent if self._job in (None, row.job)]
 
     def _gone(self, rows: Iterable[ClusterRow], down: dict[str, Pool]) -> list[ClusterRow]:
@@ -315,24 +289,8 @@ class Rows:
             ended = (row.instance, row.run) in self._figures["ended"]
             silence = Silence.ENDED if ended else Silence.DOWN if is_down else Silence.GONE
             findings = self._findings(key) if ended else ()
-            gone.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings, rising=None))
+            gone.append(msgspec.structs.replace(row, silence=silence, silent_s=since, findings=findings))
         return gone
-
-    def _down_before(self, down: Sequence[Pool]) -> list[ClusterRow]:
-        """Return rows for targets that were *down* before the first answer: their last figures, or their names."""
-        instances = {pool.instance for pool in down}
-        last: dict[tuple[str, ...], Pool] = {}
-        for pool in sorted((Pool(*key) for key in self._figures["was"]), key=lambda pool: natural(pool.run)):
-            if pool.instance in instances:  # the newest run replaces those before
-                last[pool.instance, pool.uuid, pool.device, pool.rank] = pool
-        had = {pool.instance for pool in last.values()}
-        rows = [
-            self._row(pool) for pool in (*last.values(), *(at for at in down if at.named and at.instance not in had))
-        ]
-        for row in rows:
-            row.in_use, row.used = self._size("was", row.key), self._size("was_used", (row.host, row.uuid))
-            row.busy, row.silence = None, Silence.DOWN
-        return rows
 
     def _unread(self, rows: Iterable[ClusterRow]) -> Iterator[ClusterRow]:
         """Yield a row for each rank that runs but has reported no memory."""

@@ -7,14 +7,12 @@ says what it is; the names are those of :class:`tfmemtop.cluster.answers.Rows`.
 import base64
 import http.client
 import math
-import re
 import socket
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoResult
 from dataclasses import dataclass, field
@@ -24,7 +22,6 @@ from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from tfmemtop.findings.rules.busy import FULL_SHARE
 from tfmemtop.safe import safe
 
 TIMEOUT_S = 10.0
@@ -117,13 +114,11 @@ class Address:
 class ServerAnswer:
     """An answer of the server.
 
-    ``server_time`` is the server's clock, in seconds since 1970. ``ahead_s`` is how many seconds that clock is ahead of
-    ours. Both are ``None`` if the answer has no date.
+    ``server_time`` is the server's clock, in seconds since 1970; ``None`` if the answer has no date.
     """
 
     body: bytes
     server_time: float | None
-    ahead_s: float | None
 
     def series(self) -> list[Sample]:
         """Return the series in the answer.
@@ -173,7 +168,7 @@ class PrometheusClient:
     def _ask(self, request: urllib.request.Request) -> ServerAnswer:
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
-                server_time, now = _time_of(answer.headers.get("Date", "")), time.time()
+                server_time = _time_of(answer.headers.get("Date", ""))
                 body = answer.read(LARGEST + 1)
                 if len(body) > LARGEST:
                     raise NoAnswer("its answer is too large; name a --job")
@@ -181,8 +176,7 @@ class PrometheusClient:
                     raise NoAnswer(_BROKEN_OFF)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NoAnswer(_reason(error)) from None
-        # The header is in whole seconds, so on average it is half a second old.
-        return ServerAnswer(body, server_time, None if server_time is None else server_time + 0.5 - now)
+        return ServerAnswer(body, server_time)
 
 
 def in_thread(work: Callable[[], T]) -> "Future[T]":
@@ -238,23 +232,10 @@ def _refusal(error: urllib.error.HTTPError) -> str:
             return _reason(broken)
     if code in (401, 403):
         return f"it refuses the user, password or token (HTTP {code})"
-    if 300 <= code < 400 and (place := _place(error.headers.get("Location", "") or "")):
-        return f"it redirects to {_shown(place)}; give that address"
     if '"errorType"' in text:
         reason = text.partition('"error":')[2].strip(' "}\n')
         return f"it refuses the query: {_shown(reason)}"
-    if code in (429, 502, 503, 504):
-        return f"it has no room for the query now (HTTP {code})"
-    return _NOT_PROMETHEUS
-
-
-def _place(location: str) -> str:
-    """Return the target of a redirect, without a password; empty if *location* is not valid."""
-    try:
-        where = urlsplit(location)
-    except ValueError:
-        return ""
-    return where.netloc.rpartition("@")[2] + where.path
+    return f"it answers with HTTP {code}, not with figures"
 
 
 def _shown(detail: str | None) -> str:
@@ -266,21 +247,9 @@ _RANK = "instance,run,rank,exported_rank"
 
 SLOW_S = 60.0
 """Seconds between two queries for what changes slowly."""
-REMEMBERED = "6h"
-"""How far back the last figures of a target that is down are searched."""
-MOST_DOWN = 100
-"""The last figures of at most this many such targets are searched. For the others only the names are shown."""
 STALE_S = 120
 """Figures are old from this age on, in seconds. A target that answers has newer ones: most have an interval of 60 s
 or less."""
-IDLE_SHARE = 0.15
-IDLE_FOR = "2m"
-RISE_AT_LEAST = 32 * 2**20
-RISE_S, RISE_STEP_S = 1200, 120
-STEADY = 0.97
-"""When memory counts as rising: the lowest use in each ``RISE_STEP_S`` seconds must have risen by ``RISE_AT_LEAST``
-bytes over ``RISE_S`` seconds, and nearly on a straight line: ``STEADY`` is the least correlation with time. This is
-strict, because the exporters look for leaks themselves, with far more figures."""
 PACE_S = 600
 """The pace is the mean over this many seconds. A validation, which each rank may begin at another time, is a small part
 of that."""
@@ -308,9 +277,9 @@ class Queries:
         places = f"exported_job={job}", f'job={job},exported_job=""'
         return "(" + " or ".join(form.format(f"tfmemtop_{name}{{{place}}}") for place in places) + ")"
 
-    def _card(self, name: str, form: str = "{}", labels: str = "") -> str:
+    def _card(self, name: str, labels: str = "") -> str:
         """Return the metric *name* once for each card: every rank on the host may report the same card."""
-        return f"max by ({_CARD}{labels}) ({self._of(name, form)})"
+        return f"max by ({_CARD}{labels}) ({self._of(name)})"
 
     def fast(self) -> str:
         """Return the query for what changes at any time."""
@@ -327,55 +296,23 @@ class Queries:
             down="up == 0",
         )
 
-    def slow(self, down: Sequence[str] = ()) -> str:
-        """Return the query for what changes slowly, and for the last figures of the instances *down*."""
-        used, total = self._card("device_memory_used_bytes"), self._card("device_memory_total_bytes")
-        before = self._card("device_memory_used_bytes", f"{{}} offset {IDLE_FOR}")
-        busy = self._card("device_utilization_ratio", f"avg_over_time({{}}[{IDLE_FOR}])")
-        full = f"{used} / {total} >= {FULL_SHARE} and {before} / {total} >= {FULL_SHARE}"
-        lows = f"{self._of('in_use_bytes', f'min_over_time({{}}[{RISE_STEP_S}s])')}[{RISE_S}s:{RISE_STEP_S}s]"
-        rise = f"deriv({lows}) * {RISE_S}"
-        # This quotient is the coefficient of correlation with time.
-        steady = f"{rise} / ({math.sqrt(12):.4f} * stddev_over_time({lows})) > {STEADY}"
-        long_enough = self._of("in_use_bytes", f"{{}} offset {RISE_S}s")
+    def slow(self) -> str:
+        """Return the query for what changes slowly."""
         # A rank that counts no steps has a count of 0 at all times. This leaves it out.
         stepping = f"{self._of('steps_total', f'{{}} offset {PACE_S}s')} > 0"
         ages = " or ".join(
             f"max by (instance) (time() - timestamp({self._of(name)})) > {STALE_S}"
             for name in ("in_use_bytes", "device_memory_used_bytes")
         )
-        last = {}
-        if down:
-            where = quoted("|".join(map(_literally, down[:MOST_DOWN])))
-            for means, name in _LAST.items():
-                last[means] = f"last_over_time(tfmemtop_{name}{{instance=~{where}}}[{REMEMBERED}])"
         return _joined(
             limit=self._of("limit_bytes"),
-            total=total,
-            info=self._card("device_info", labels=",index,name"),
+            total=self._card("device_memory_total_bytes"),
+            info=self._card("device_info", ",index,name"),
             run=self._of("run_info"),
             starting=f"({self._of('run_start_time_seconds')} > time() - {STARTING_S})",
             old=ages,
-            idle=f"({busy} < {IDLE_SHARE}) and ({full})",
-            rising=f"deriv({lows}) and {rise} > {RISE_AT_LEAST} and {steady} and {long_enough}",
             pace=f"{self._of('steps_total', f'rate({{}}[{PACE_S}s])')} and {stepping}",
-            **last,
         )
-
-
-_LAST = {
-    "was": "in_use_bytes",
-    "was_run": "run_info",
-    "was_limit": "limit_bytes",
-    "was_total": "device_memory_total_bytes",
-    "was_used": "device_memory_used_bytes",
-    "was_info": "device_info",
-}
-
-
-def _literally(text: str) -> str:
-    """Return a regular expression of RE2 that matches exactly *text*."""
-    return re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", text)
 
 
 def _joined(**parts: str) -> str:

@@ -69,7 +69,7 @@ class ClusterRow(msgspec.Struct, gc=False):
     """A rank on a GPU, a GPU without one, or a target that does not answer. Sizes are bytes, shares from 0 to 1.
 
     ``in_use`` is the highest value since the scrape before, if that is known. ``used`` and ``total`` are those of the
-    whole card. ``rising`` is in bytes per second, ``pace`` in steps per second. ``silent_s`` is the least number of
+    whole card. ``pace`` is in steps per second. ``silent_s`` is the least number of
     seconds that ``silence`` has lasted. ``findings``: key and severity.
     """
 
@@ -89,8 +89,6 @@ class ClusterRow(msgspec.Struct, gc=False):
     total: int | None = None
     busy: float | None = None
     findings: tuple[tuple[str, str], ...] = ()
-    rising: float | None = None
-    idle: bool = False
     silence: Silence | None = None
     silent_s: float = 0.0
     pace: float | None = None

@@ -11,30 +11,26 @@ from tfmemtop.cluster.answers import Rows
 from tfmemtop.cluster.client import SLOW_S, NoAnswer, PrometheusClient, Queries, in_thread
 from tfmemtop.cluster.rows import ClusterRow, Kind
 from tfmemtop.safe import safe
-from tfmemtop.units import counted, format_duration
+from tfmemtop.units import counted
 
 FAST = ("in_use", "used", "busy", "finding", "ended", "unread", "down")
-SLOW = ("limit", "total", "info", "run", "starting", "was", "was_used", "old", "idle", "rising", "pace")
+SLOW = ("limit", "total", "info", "run", "starting", "old", "pace")
 SHARE = 0.1
 """The largest share of the time in which Prometheus is busy for us. If its answers take long, we query less often."""
-APART_S = 5.0
-"""If the clocks differ by more than this many seconds, the user is told."""
 
 
 class Seen(msgspec.Struct, frozen=True, dict=True):
     """What is known after an answer, or after a query without an answer.
 
     ``at`` is the time of the figures by the server's clock, ``answered`` that of the newest answer by this machine's;
-    ``trouble`` has lasted since ``since``; all in seconds since 1970. ``apart_s`` is how many seconds the server's
-    clock is ahead of this machine's; it is ``None`` if that is not known or too little to matter. ``complete``: each
-    query has been answered at least once.
+    ``trouble`` has lasted since ``since``; all in seconds since 1970. ``complete``: each query
+    has been answered at least once.
     """
 
     rows: tuple[ClusterRow, ...] = ()
     at: float = 0.0
     trouble: NoAnswer | None = None
     since: float = 0.0
-    apart_s: float | None = None
     complete: bool = False
     answered: float = 0.0
 
@@ -46,12 +42,6 @@ class Seen(msgspec.Struct, frozen=True, dict=True):
         told = f"{counted(len(self.rows), 'row')} on {counted(len({row.host for row in self.rows}), 'host')}"
         told += f", {counted(jobs, 'job')}" * bool(jobs)
         return f"{told}; something is wrong with {wrong:,}" if wrong else f"{told}; nothing is wrong"
-
-    @property
-    def clocks(self) -> str:
-        """The line about the clock of Prometheus, if it differs from this machine's."""
-        side = "ahead of" if (self.apart_s or 0) > 0 else "behind"
-        return f"Prometheus' clock is {format_duration(abs(self.apart_s or 0))} {side} this machine's"
 
 
 def no_answer(url: str, trouble: NoAnswer) -> str:
@@ -87,7 +77,7 @@ class Asking:
             if not self.seen.answered or self.seen.complete:
                 self._take(self._queries.fast(), FAST)
             if self.seen.answered and time.monotonic() - self._slow_at >= SLOW_S:
-                self._take(self._queries.slow(self._rows.down), SLOW)
+                self._take(self._queries.slow(), SLOW)
                 self._slow_at = time.monotonic()
                 self.seen = replace(self.seen, complete=True)
         except NoAnswer as trouble:
@@ -102,9 +92,7 @@ class Asking:
         if self._rows.present - self._met and self.seen.complete:
             self._slow_at = -SLOW_S  # the limits and users of the new ones are due
         self._met = self._rows.present
-        ahead_s = answer.ahead_s
-        apart_s = ahead_s if ahead_s is not None and abs(ahead_s) > APART_S else None
-        self.seen = Seen(self._rows.rows(), now, None, 0.0, apart_s, self.seen.complete, time.time())
+        self.seen = Seen(self._rows.rows(), now, None, 0.0, self.seen.complete, time.time())
 
 
 class ClusterWatch:

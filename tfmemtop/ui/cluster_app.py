@@ -290,11 +290,7 @@ class ClusterScreen(Drawn, Screen[None]):
             return told + old, ERROR
         if not seen.answered:
             return ASKED, DIM
-        if seen.apart_s is None:
-            return seen.totals, PLAIN
-        # With little room, the difference of the clocks is shown instead of the counts, because it is rare.
-        both = f"{seen.totals} {DOT} {seen.clocks}"
-        return (both if len(both) < self.app.size.width else seen.clocks), WARNING
+        return seen.totals, PLAIN
 
     def refresh_state(self, state: State) -> None:
         self.look(self.table.seen)
