@@ -139,6 +139,9 @@ def test_the_graph_is_that_of_the_card_that_the_script_uses() -> None:
     lines = rows(shown(state).build(80, 12))
     assert "GPU 1" in lines[0] and any("scale:" in line for line in lines)
     assert [line[:6] for line in lines[-2:]] == [" GPU 0", " GPU 2"]
+    apply(state, events.HookEnd(t=3.0, pid=100, reason=events.HookEnding.EXIT))
+    apply(state, events.RunEnd(t=3.0, run=1, exit_code=0, signal=None))
+    assert "GPU 1" in rows(shown(state).build(80, 12))[0]
 
 
 def test_span_and_scale_are_the_users_to_choose() -> None:

@@ -220,7 +220,8 @@ def _gpu_panel(state: State, index: int, rows: list[AllocatorRow]) -> DevicePane
         whole=_whole(state, device),
         ran_out=_ran_out(state, index, rows),
         phases=_phases(state, rows),
-        peak=max((r.peak for r in readings if r.peak is not None), default=None),
+        # After the end of its processes, their own.
+        peak=max((one.peak for one in readings or rows if one.peak is not None), default=None),
         history=device.history,
         kinds=GPU_LAYERS,
     )
