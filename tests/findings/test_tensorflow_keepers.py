@@ -37,6 +37,9 @@ def test_a_tape_that_is_open() -> None:
     stands = events.Waiting(t=29.0, pid=100, operation="Mul", file="/a/t.py", line=9, code="model.fit(x, epochs=3)")
     assert keeper(Scene(stock(look(tapes=1), results), FULL, hooked(stands))) is None, "Keras's, of one step"
     assert kept(look(tapes=1), part("while/MatMul", 600 * MIB, MANY - 1)) is None
+    called = [part(f"net_1/dense_1/{name}", 300 * MIB, 4) for name in ("MatMul", "Tanh")]
+    assert kept(look(tapes=1), *called) is not None, "four calls of a function, each of which makes it once"
+    assert kept(look(tapes=1), *(replace(one, count=3) for one in called)) is None
     mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
     nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
