@@ -274,7 +274,7 @@ for place, further in (("name", 0), ("environment", 8), ("limit", 8), ("retries"
 layouts.LAYOUTS[row] = right._replace(region_bytes=0)
 direct = Direct(os.path.dirname(tf.__file__), tf.__version__)
 print(direct.check(CPU, 0, public), end=" ")  # as if the pool just became larger
-direct._layout = layouts.LAYOUTS[row] = right
+direct._layout = direct._allocators._layout = layouts.LAYOUTS[row] = right
 print(direct.check(CPU, 0, public))
 print(Direct(os.path.dirname(tf.__file__), tf.__version__).check(CPU, 0, public))
 """

@@ -25,11 +25,9 @@ class Damage(DescribedEnum):
     TOO_MANY = "too_many", "it has more chunks than a map can show"
 
     UNMAPPED = "unmapped", "there is no memory at its address"
-    UNSTEADY = "unsteady", "its figures changed during each reading"
     REPLACED = "replaced", "another object is at its address"
     CONTRADICTS = "contradicts", "its figures contradict those that were read before"
     REGIONS = "regions", "its regions do not add up to the pool"
-    LISTS = "lists", "its lists of regions and chunks are not laid out as expected"
     NO_NAME = "no_name", "its name cannot be read"
     FIGURES = "figures", "its figures contradict one another: {detail}"  # (the figures)
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping as Map
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tfmemtop.agent.bfc import Allocators
 from tfmemtop.agent.layouts import Layout, Reading, layout_of
-from tfmemtop.engine.sources.outside.pools import CPU, Copy, Lists, Pool
+from tfmemtop.engine.sources.outside.pools import CPU, Copy, Found, Pool
 from tfmemtop.engine.sources.outside.remote import (
     MappedLibrary,
     Mapping,
@@ -62,7 +63,7 @@ class Look:
         self.layout: Layout | None = None
         self._process = find(pid)
         self._memory: RemoteMemory | None = None
-        self._lists: Lists | None = None
+        self._found: Found | None = None
         self._pools: dict[str, Pool] = {}
         self._children: list[HostProcess] = []
 
@@ -145,9 +146,9 @@ class Look:
             opened = self._open()
             if opened.state is not S.NO_DEVICES:
                 return opened
-        assert self._memory is not None and self._lists is not None
-        self._find(self._lists)
-        state = S.READING if self._pools else S.NO_POOL if self._lists.made else S.NO_DEVICES
+        assert self._memory is not None and self._found is not None
+        self._find(self._found)
+        state = S.READING if self._pools else S.NO_POOL if self._found.made else S.NO_DEVICES
         if state is S.READING and process.stopped:
             state = S.STOPPED
         if self.about.state is S.NOT_SOUND and not self._pools:
@@ -183,18 +184,19 @@ class Look:
         self.layout = layout_of(version)
         if self.layout is None:
             return about._replace(state=S.NO_TABLE, detail=version)
-        self._lists = Lists(memory, MappedLibrary(file, library.base), self.layout)
-        self._lists.look(Regions(found))
+        self._found = Found(memory, MappedLibrary(file, library.base), self.layout)
+        self._found.look(Regions(found))
         return about
 
-    def _find(self, lists: Lists) -> None:
+    def _find(self, found: Found) -> None:
         """Add the pools of allocators that TensorFlow has made since the last look."""
         assert self._memory is not None and self.layout is not None
-        if not lists.made:
-            lists.look(Regions(list(mappings(self.pid))))
-        for device, address in lists.allocators():
+        if not found.made:
+            found.look(Regions(list(mappings(self.pid))))
+        allocators = Allocators(self._memory, self.layout)
+        for device, address in found.allocators():
             known = self._pools.get(device)
-            if (known is not None and known.address == address) or not lists.keeps_pool(address):
+            if (known is not None and known.address == address) or not allocators.is_pool(address):
                 continue
             try:
                 pool = Pool(self._memory, self.layout, address)
@@ -208,7 +210,7 @@ class Look:
     def _forget(self) -> None:
         if self._memory is not None:
             self._memory.close()
-        self._memory = self._lists = None
+        self._memory = self._found = None
         self._pools = {}
 
 

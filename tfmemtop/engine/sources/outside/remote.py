@@ -101,15 +101,6 @@ class RemoteMemory:
         found = self.block(address, form.size)
         return None if found is None else form.unpack(found)
 
-    def text(self, address: int, most: int = 256) -> bytes:
-        """Return the text at *address* up to its zero byte; empty if there is none, or it is longer than *most*."""
-        # First only to the end of the page: perhaps nothing is mapped after it.
-        first = min(most, 4096 - address % 4096)
-        found = self.block(address, first) or b""
-        if b"\0" not in found and first < most:
-            found += self.block(address + first, most - first) or b""
-        return found.partition(b"\0")[0] if b"\0" in found else b""
-
 
 class Regions:
     """The addresses that an object can have: those inside writable memory that belongs to no file."""
