@@ -135,15 +135,7 @@ def test_the_monitor_hears_what_the_script_asked_for(
     assert heard == [
         ("set_memory_growth", ["GPU:0"], True, None),
         ("set_memory_growth", ["GPU:1"], True, None),
-        (divide, ["GPU:1"], None, [{"limit": 512 * MIB, "priority": None, "ordinal": None}]),
-        (
-            divide,
-            ["GPU:0"],
-            None,
-            [
-                {"limit": 1000 * MIB, "priority": None, "ordinal": 1},
-                {"limit": 3000 * MIB, "priority": None, "ordinal": 0},
-            ],
-        ),
+        (divide, ["GPU:1"], None, [{"limit": 512 * MIB}]),
+        (divide, ["GPU:0"], None, [{"limit": 1000 * MIB}, {"limit": 3000 * MIB}]),
     ]
     assert all(event["error"] is None for event in monitor.of("requested"))

@@ -111,18 +111,7 @@ def _logical(values: Any) -> "Optional[list[dict[str, Optional[int]]]]":
     fields = [_fields(value) for value in values[:_MOST]] if type(values) in (list, tuple) else [{}]
     if not all("memory_limit" in each for each in fields):
         return None
-    return [
-        {
-            "limit": bytes_of(each["memory_limit"]),
-            "priority": _number(each.get("experimental_priority")),
-            "ordinal": _number(each.get("experimental_device_ordinal")),
-        }
-        for each in fields
-    ]
-
-
-def _number(value: Any) -> Optional[int]:
-    return value if type(value) is int and abs(value) < 1 << 31 else None
+    return [{"limit": bytes_of(each["memory_limit"])} for each in fields]
 
 
 def _fields(value: Any) -> "dict[str, Any]":

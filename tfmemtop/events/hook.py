@@ -55,11 +55,9 @@ class Call(Enum):
 
 
 class LogicalDevice(msgspec.Struct, frozen=True):
-    """A logical device as the script requested it; ``None`` leaves the choice to TensorFlow."""
+    """A logical device as the script requested it, with a limit in bytes; ``None`` leaves it to TensorFlow."""
 
-    limit: Size | None = None  # bytes
-    priority: Number | None = None
-    ordinal: Number | None = None  # its requested place among all logical devices
+    limit: Size | None = None
 
 
 class Requested(Event, tag="requested", frozen=True):

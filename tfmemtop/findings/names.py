@@ -216,12 +216,7 @@ def _arguments(request: Requested) -> Iterator[str]:
 
 
 def _logical(device: LogicalDevice) -> str:
-    fields = [
-        None if device.limit is None else f"memory_limit={device.limit / MIB:.10g}",
-        None if device.priority is None else f"priority={device.priority}",
-        None if device.ordinal is None else f"device_ordinal={device.ordinal}",
-    ]
-    return f"({', '.join(field for field in fields if field)})"
+    return "()" if device.limit is None else f"(memory_limit={device.limit / MIB:.10g})"
 
 
 def settled_text(settled: Settled) -> str:
