@@ -21,7 +21,7 @@ from tfmemtop.engine.process.launch import Kernel, Launch, StartError, readable
 from tfmemtop.engine.process.pseudo_terminal import PseudoTerminal
 from tfmemtop.engine.process.run import Prepared, unstarted
 from tfmemtop.engine.sources.processes import has_tensorflow, read_environment, session_of
-from tfmemtop.engine.stream.complaints import complain, keep_short
+from tfmemtop.engine.stream.complaints import complain
 from tfmemtop.engine.stream.folders import SessionFolder, SessionInfo
 from tfmemtop.engine.stream.kept_sessions import choose_for_kernel, open_recording
 from tfmemtop.engine.stream.recorder import Thinner
@@ -190,7 +190,6 @@ class Engine:
             # Readers are disconnected last: a reader whose connection has ended finds a complete recording.
             stack.push_async_callback(self._server.close)
             await stack.enter_async_context(self.watch)
-            stack.callback(self._loop.create_task(keep_short(self._folder.log)).cancel)
             self._stack = stack.pop_all()
         if self._terminal is not None:
             # Handlers, not SIG_IGN: a child process inherits ignored signals.

@@ -93,11 +93,6 @@ class NoticeKind(DescribedEnum):
         "hook_of_other_user",
         "user {about} tried to report as a hook and was refused",
     )
-    HOOKS_WAIT = (
-        "hooks_wait",
-        "no file descriptor is left for the hooks of more processes; they are read once others have ended",
-        "raise the limit: ulimit -n",
-    )
     HOOK_FAILED = (  # about: the process; part, of: what it was doing; detail: the error
         "hook_failed",
         "a part of the hook failed in process {about}; the script goes on: {detail}",

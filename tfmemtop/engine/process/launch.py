@@ -271,9 +271,7 @@ def with_report(environment: dict[str, str], folder: Path) -> "dict[str, str] | 
         return Refused(XlaMissing.USERS_FOLDER, " ".join(found))
     path = f"{folder}/{ANY_PROCESS}"
     if not _PLAIN.fullmatch(path):
-        if "'" in path:
-            return Refused(XlaMissing.NO_FOLDER, str(folder))
-        path = f"'{path}'"
+        return Refused(XlaMissing.NO_FOLDER, str(folder))
     ours = f"--xla_dump_to={path} --xla_dump_hlo_as_text --xla_dump_max_hlo_modules={_MOST_MODULES}"
     # Our flags come first: if the user's flags have a quotation without an end, ours are not part of it.
     return environment | {FLAGS: f"{ours} {users}" if users.strip() else ours, FOLDER: str(folder)}

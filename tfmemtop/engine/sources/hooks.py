@@ -1,7 +1,6 @@
 """Receives the messages of the hooks in the script's processes, and sends them what readers request."""
 
 import asyncio
-import errno
 import os
 import socket
 from collections.abc import Callable, Hashable
@@ -20,7 +19,6 @@ DEVICES = 64
 """The most devices that one process may report. No machine has as many GPUs, even if each is divided into three."""
 
 _DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
-_PAUSE_S = 1.0
 
 
 class _Connection:
@@ -48,7 +46,7 @@ class Hooks(Source):
 
     def begin(self) -> None:
         """Start to listen. Call it in the running event loop."""
-        self._listen()
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def drain(self) -> None:
         """Publish what the hooks have sent until now, so that the end of the run is published after it."""
@@ -95,9 +93,7 @@ class Hooks(Source):
         while True:
             try:
                 sock, _ = self._listener.accept()
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE):
-                    self._wait()
+            except OSError:
                 return  # no hook is waiting, or it has given up meanwhile
             sock.setblocking(False)
             pid, uid = peer(sock)
@@ -108,19 +104,6 @@ class Hooks(Source):
             connection = _Connection(sock, pid)
             self._connections[sock.fileno()] = connection
             asyncio.get_running_loop().add_reader(sock, self._readable, connection, 64)
-
-    def _wait(self) -> None:
-        """Accept connections again only after a pause.
-
-        No file descriptor is left, and without a pause the loop would spin.
-        """
-        self._stream.notice("hook_descriptors", events.NoticeKind.HOOKS_WAIT)
-        asyncio.get_running_loop().remove_reader(self._listener)
-        asyncio.get_running_loop().call_later(_PAUSE_S, self._listen)
-
-    def _listen(self) -> None:
-        if self._listener.fileno() >= 0:
-            asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     def _readable(self, connection: _Connection, packets: int) -> None:
         for _ in range(packets):

@@ -73,7 +73,7 @@ class Probes(Source):
             return
         key = self._hooked[pid], product
         build = self._builds.get(key)
-        if build is None or (build.done() and _is_outdated(build.result())):
+        if build is None:
             build = self._builds[key] = self._loop.create_task(self._build(*key))
         build.add_done_callback(partial(self._deliver, product, pid))
 
@@ -182,14 +182,6 @@ class _Loads:
             self._doubted = built
         elif built.digest not in self._proven:
             self._condemn(pid, built, None)
-
-
-def _is_outdated(outcome: _Outcome) -> bool:
-    """Return whether the library that was built has been deleted or changed since."""
-    from tfmemtop.probe.cache import whole  # it takes a while to load
-
-    built, told = outcome
-    return told.state is events.ProbeState.BUILT and not whole(Path(built.path), built.digest)
 
 
 def _parse(output: bytes) -> _Outcome:

@@ -5,7 +5,6 @@ user's terminal, on which the screen is drawn. So errors are written to the log 
 the log too, because libraries in C write to it.
 """
 
-import asyncio
 import os
 import sys
 import threading
@@ -15,10 +14,7 @@ from pathlib import Path
 
 from tfmemtop.units import MIB
 
-LONGEST = MIB
-"""Bytes above which :func:`shorten` shortens a log."""
-
-_PACE_S = 60.0
+_LONGEST = MIB  # bytes of a log, to which then nothing more is added: it may be in memory
 
 _log: Path | None = None
 
@@ -32,6 +28,9 @@ def write_to(log: Path | None) -> None:
 def complain(about: str = "", error: BaseException | None = None) -> None:
     """Write *about* and the traceback of *error*. The default is the exception that is being handled, if any."""
     error = error or sys.exc_info()[1]
+    with suppress(OSError):  # there is no log yet
+        if (os.fstat(2) if _log is None else _log.stat()).st_size > _LONGEST:
+            return
     text = about + ("".join(traceback.format_exception(error)) if error is not None else "")
     if _log is None:
         sys.stderr.write(text)
@@ -41,28 +40,6 @@ def complain(about: str = "", error: BaseException | None = None) -> None:
             file.write(text)
     except OSError:
         return  # there is no room for it, or the session's folder was removed
-
-
-async def keep_short(log: Path) -> None:
-    """Shorten the file *log* once a minute, for ever."""
-    while True:
-        shorten(log)
-        await asyncio.sleep(_PACE_S)
-
-
-def shorten(log: Path) -> None:
-    """Remove the middle of the file *log* if it is longer than :data:`LONGEST`. A quarter of that stays at each end.
-
-    A driver may write a line at each reading, for days. The log is in the session's folder, which may be in memory.
-    """
-    with suppress(OSError), log.open("r+b") as file:  # OSError: there is no log, or no room
-        size = file.seek(0, os.SEEK_END)
-        if size > LONGEST:
-            file.seek(size - LONGEST // 4)
-            end = file.read()
-            file.seek(LONGEST // 4)
-            file.write(b"\n[...]\n" + end)
-            file.truncate()
 
 
 class Stderr:
