@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.segment import Segment
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -83,32 +82,6 @@ async def test_a_recorded_terminal_keeps_its_size_and_its_long_lines_are_wrapped
         await pilot.press("home")
         assert app.lines[1:] == ["x" * 20, "x" * 5, "second"]
         assert app.panel.terminal.columns == 30
-
-
-async def test_a_search_finds_marks_and_walks_and_its_keys_reach_nobody_else() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 6)) as pilot:
-        await begun(app, pilot)
-        app.write("".join(f"step {n} {'Error q' if n % 10 == 3 else 'fine'}\r\n" for n in range(100)))
-        await pilot.press("slash", *"error q")
-        assert app.left == 0 and "/error q" in app.lines[0]
-        assert "step 93 Error q" in app.lines, "the newest match above the end comes into sight"
-        await pilot.press("enter", "N")
-        assert "step 83 Error q" in app.lines and "/error q  9 of 10" in app.lines[0]
-        await pilot.press("n", "n")
-        assert "step 3 Error q" in app.lines and "1 of 10" in app.lines[0], "after the last comes the first"
-        marked = [segment.text for y in range(6) for segment in app.panel.render_line(y) if _is_marked(segment)]
-        assert marked == ["Error q"]
-        app.write("step 103 Error q\r\n")
-        assert "1 of 11" in app.lines[0] and "step 3 Error q" in app.lines
-        await pilot.press("slash", *"Xyz", "enter")
-        assert "/Xyz  no match" in app.lines[0]
-        await pilot.press("escape", "q")
-        assert "/Xyz" not in app.lines[0] and app.left == 1
-
-
-def _is_marked(segment: Segment) -> bool:
-    return bool(segment.style and segment.style.reverse and segment.style.underline)
 
 
 async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> None:

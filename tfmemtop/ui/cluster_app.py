@@ -153,7 +153,7 @@ class ClusterTable(RowTable[ClusterRow]):
         self.redraw()
 
     def in_order(self) -> list[ClusterRow]:
-        rows = matching(self.seen.rows, self.filter.text)
+        rows = matching(self.seen.rows, self.wanted)
         if self.order.column == "WRONG":  # in this order they come
             return rows[::-1] if self.order.inverted else rows
         return self.order.sort(rows)
@@ -177,7 +177,7 @@ class ClusterTable(RowTable[ClusterRow]):
 
     def why_empty(self) -> str:
         if self.seen.rows:
-            return f"no row has {safe(self.filter.text)}"
+            return f"no row has {safe(self.wanted)}"
         if self.seen.trouble is not None:
             return ""
         return nothing_of(self._job) if self.seen.complete else ASKED

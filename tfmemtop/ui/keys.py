@@ -58,9 +58,6 @@ _NAMES = {
 TYPING = (("Ctrl-]", "stop typing"), ("", "Ctrl-C and all else go to the script"))
 """The keys while others go to the script's terminal, and what they do."""
 
-SEARCHING = (("Enter", "keep; then n next, N before"), ("Esc", "end the search"), ("Ctrl-U", "empty it"))
-"""The keys while the user types the text to search for in the output."""
-
 FILTERING = (("Enter", "keep the filter"), ("Esc", "clear it"), ("Ctrl-U", "empty it"))
 """The keys while the user types a filter."""
 

@@ -15,12 +15,10 @@ from textual.timer import Timer
 
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
-from tfmemtop.ui import keys
-from tfmemtop.ui.draw.lines import Line, fit, with_cursor, wrapped
+from tfmemtop.ui.draw.lines import Line, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, ELLIPSIS, LINE, MORE, RULE
-from tfmemtop.ui.keys import Hints
-from tfmemtop.ui.panels.output_search import OutputSearch
-from tfmemtop.ui.panels.row_table import CursorPanel, Prompt
+from tfmemtop.ui.keys import TYPING, Hints
+from tfmemtop.ui.panels.row_table import CursorPanel
 from tfmemtop.ui.screens import Changed
 from tfmemtop.units import format_bytes
 
@@ -45,10 +43,6 @@ class OutputPanel(CursorPanel):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,i", "type", "type to the script", show=False),
-        Binding("slash", "search", "search", show=False),
-        Binding("n", "next_match(1)", "the next match", show=False),
-        Binding("N", "next_match(-1)", "the match before", show=False),
-        Binding("escape", "end_search", "end the search", show=False),
     ]
 
     @dataclass
@@ -63,15 +57,12 @@ class OutputPanel(CursorPanel):
         self.typing = False
         self.frame_s = _FRAME_S
         self._area = (80, 24)
-        self._prompt = Prompt(self, self._look_for)
         self._escaped_at = float("-inf")
         self._catching_up: Timer | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._terminal: TerminalScreen | None = None
-        self._search = OutputSearch()
-        self._prompt.text = ""
         self._next = 0  # number of the chunk that comes next, or of which a part has been taken
         self._at = 0  # characters of it that have been taken
         self._run: int | None = None
@@ -94,8 +85,8 @@ class OutputPanel(CursorPanel):
 
     @property
     def mode(self) -> Hints:
-        """The keys for typing to the script or for typing a search, while the user does so; else none."""
-        return keys.TYPING if self.typing else keys.SEARCHING if self._prompt.typing else ()
+        """The keys for typing to the script, while the user does so; else none."""
+        return TYPING if self.typing else ()
 
     # New output.
 
@@ -130,9 +121,6 @@ class OutputPanel(CursorPanel):
             told = "no output so far" if self.state.terminal else "the command has a terminal of its own"
             return [self._title(width), [Segment(f" {told}"[:width], DIM)]]
         lines = self.terminal.view(self.scrolled, rows)
-        self._search.look(self.terminal)
-        first = self.terminal.number(self.scrolled, rows)
-        lines = [self._search.mark(line, number) for number, line in enumerate(lines, first)]
         if wraps:
             lines = self._wrapped(lines, width, rows, above)
         if self.typing and (cursor := self.terminal.cursor_in(self.scrolled, rows)):
@@ -197,18 +185,11 @@ class OutputPanel(CursorPanel):
         room = width - 16
         if self.typing:
             right = _first_fit(room, "typing: Ctrl-] or Esc Esc ends", "typing, ends: Ctrl-]", "Ctrl-] ends")
-        elif self._prompt.typing:
-            right = "/" + self._prompt.shown(room - 1)
-        elif self._search.wanted:
-            place, found = self._search.place()
-            where = f"{place} of {found}" if found else "no match"
-            text = f"/{fit(self._search.wanted, 20)}  {where}"
-            right = _first_fit(room, f"{text}  n next  N before  Esc ends", text)
         elif self.scrolled:
             lines = f"{self.scrolled} line{'s' * (self.scrolled != 1)}"
             right = _first_fit(room, f"scrolled {lines} {MORE}", f"{lines} {MORE}")
         else:
-            asks = ("i types  / searches" if self._accepts() else "/ searches") if self.has_focus else ""
+            asks = "i types" if self._accepts() and self.has_focus else ""
             path = self._path()
             if path and (short := room - cell_len(asks) - 2 * bool(asks)) >= _SHORTEST_PATH:
                 # Paths differ in their ends, so the end is kept.
@@ -223,39 +204,8 @@ class OutputPanel(CursorPanel):
         self.scrolled = max(0, self.scrolled - count)
         self.redraw()
 
-    # Searching.
-
-    def action_search(self) -> None:
-        """Let the user type a text to search for: Enter keeps the search, Esc ends it."""
-        self._prompt.begin("")
-
-    def action_next_match(self, step: int) -> None:
-        """Go to the next line with the searched text, or to the one before if *step* is negative."""
-        if self._search.wanted:
-            self._search.look(self.terminal)
-            self._search.go(step)
-            self._show_match()
-
-    def action_end_search(self) -> None:
-        """End the search; the lines in view stay."""
-        self._prompt.set("")
-        self._prompt.keep()
-
-    def _look_for(self, text: str) -> None:
-        self._search.want(text)
-        self._search.look(self.terminal)
-        if text:
-            self._search.go_near(self.terminal.number(self.scrolled, self.room) + self.room - 1)
-        self._show_match()
-
-    def _show_match(self) -> None:
-        at, first = self._search.at, self.terminal.number(self.scrolled, self.room)
-        if at is not None and not first <= at < first + self.room:
-            self.scrolled = self.terminal.offset_of(at, self.room)
-        self.redraw()
-
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return self.typing or self._prompt.consumes(character)
+        return self.typing
 
     # Typing.
 
@@ -266,7 +216,7 @@ class OutputPanel(CursorPanel):
     def action_type(self) -> None:
         """Begin to send keys to the script, if one is running and may receive them; else tell the user why not."""
         if self._accepts():
-            self.typing, self._prompt.typing = True, False
+            self.typing = True
             self.scrolled = 0
             self.post_message(Changed())
             self.redraw()
@@ -283,8 +233,6 @@ class OutputPanel(CursorPanel):
         self.redraw()
 
     def on_key(self, event: events.Key) -> None:
-        if self._prompt.typing:
-            self._prompt.press(event)
         if not self.typing:
             return
         # Every key goes to the script now. No binding of a panel or of the app may handle it.
@@ -298,10 +246,7 @@ class OutputPanel(CursorPanel):
         self._send(encode(event.key, event.character, self.terminal.application_cursor))
 
     def on_paste(self, event: events.Paste) -> None:
-        if self._prompt.typing:
-            event.stop()
-            self._prompt.paste(event.text)
-        elif self.typing:
+        if self.typing:
             event.stop()
             self._send(encode_paste(event.text, self.terminal.bracketed_paste))
 
@@ -314,8 +259,6 @@ class OutputPanel(CursorPanel):
         self.redraw()
 
     def on_blur(self) -> None:
-        if self._prompt.typing:
-            self._prompt.keep()
         self._end_typing()
 
 

@@ -84,7 +84,7 @@ class ProcessTable(RowTable[TreeRow]):
         super().show(state)
 
     def in_order(self) -> list[TreeRow]:
-        rows = sort(matching(self.rows, self.filter.text), self.order)
+        rows = sort(matching(self.rows, self.wanted), self.order)
         return tree(rows) if self.as_tree else list(map(TreeRow, rows))
 
     def key_of(self, row: TreeRow) -> Hashable:
@@ -114,7 +114,7 @@ class ProcessTable(RowTable[TreeRow]):
 
     def why_empty(self) -> str:
         if self.rows:
-            return f"no process matches {safe(self.filter.text)!r}; Esc clears the filter"
+            return f"no process matches {safe(self.wanted)!r}; Esc clears the filter"
         readings = [device.reading for device in self.state.devices.values() if device.reading]
         for reading in readings:
             if reading.processes_missing:
@@ -153,8 +153,8 @@ class ProcessTable(RowTable[TreeRow]):
 
     def action_clear(self) -> None:
         """Clear the filter; without one, the tags."""
-        if self.filter.text:
-            self.filter.set("")
+        if self.wanted:
+            self.filter("")
         else:
             self.action_untag()
 

@@ -1,6 +1,6 @@
-"""What panels and tables with a cursor have in common: moving, drawing, sorting and filtering rows, typing a text."""
+"""What panels and tables with a cursor have in common: moving, drawing, sorting and filtering rows."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.cells import cell_len
@@ -8,7 +8,6 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import clamp
-from textual.widget import Widget
 
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
@@ -17,62 +16,6 @@ from tfmemtop.ui.draw.palette import DIM, DOT, DOWN, LIMIT_MARK, UP
 from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.keys import FILTERING, Hints
 from tfmemtop.ui.screens import Changed
-
-
-class Prompt:
-    """The typed ``text``. Keys go into it from ``begin`` until Enter, which keeps it, or Esc, which clears it."""
-
-    def __init__(self, panel: Widget, use: Callable[[str], None]) -> None:
-        """*use* is called with the text whenever it has changed."""
-        self.text = ""
-        self.typing = False
-        """Whether keys go into the text."""
-        self._panel = panel
-        self._use = use
-
-    def begin(self, text: str) -> None:
-        """Let the user type, after *text*."""
-        self.typing = True
-        self.set(text)
-        self._panel.post_message(Changed())
-
-    def keep(self) -> None:
-        """Receive no more keys; the text stays."""
-        self.typing = False
-        self._panel.post_message(Changed())
-
-    def set(self, text: str) -> None:
-        self.text = text
-        self._use(text)
-
-    def consumes(self, character: str | None) -> bool:
-        """Return whether a key with that *character* is text."""
-        return self.typing and character is not None and character.isprintable()
-
-    def press(self, event: events.Key) -> None:
-        """Handle the key, unless it is one that moves the cursor or scrolls."""
-        if event.key in ("enter", "escape"):
-            self.keep()
-            self.set(self.text if event.key == "enter" else "")
-        elif event.key in ("backspace", "ctrl+h"):
-            self.set(self.text[:-1])
-        elif event.key == "ctrl+u":
-            self.set("")
-        elif event.character and event.is_printable:
-            self.set(self.text + event.character)
-        else:
-            return
-        event.stop()
-        event.prevent_default()
-
-    def paste(self, text: str) -> None:
-        self.set(self.text + safe(text.strip()))
-
-    def shown(self, room: int) -> str:
-        """Return the end of the text, which stays in view while the user types, and a cursor, in *room* cells."""
-        text = safe(self.text)
-        return cut_left(text, cell_len(text) + 1 - max(4, room)) + LIMIT_MARK
-
 
 _FAR = 100_000
 """Rows: more than any panel has, so that the first or the last is reached."""
@@ -152,7 +95,10 @@ class RowTable(CursorPanel, Generic[R]):
     def __init__(self, order: Order) -> None:
         super().__init__()
         self.order = order
-        self.filter = Prompt(self, lambda _: self.rearrange())
+        self.wanted = ""
+        """The filter. Keys go into it from ``action_filter`` until Enter, which keeps it, or Esc, which clears it."""
+        self.typing = False
+        """Whether keys go into the filter."""
         self.laid_out: Layout[Any] = Layout()
         self.index = 0
         """The index of the row under the cursor."""
@@ -220,7 +166,7 @@ class RowTable(CursorPanel, Generic[R]):
     @property
     def mode(self) -> Hints:
         """The keys of the filter while the user types it, else none."""
-        return FILTERING if self.filter.typing else ()
+        return FILTERING if self.typing else ()
 
     def build(self, width: int, height: int) -> list[Line]:
         rows = self.arranged
@@ -236,9 +182,9 @@ class RowTable(CursorPanel, Generic[R]):
 
     def _right(self, room: int, parts: list[str]) -> str:
         """Return the right end of the title, in about *room* cells: *parts*, and the filter."""
-        wanted = safe(self.filter.text)
-        if self.filter.typing:
-            return f"filter: {self.filter.shown(room)}"
+        wanted = safe(self.wanted)
+        if self.typing:  # its end stays in view
+            return f"filter: {cut_left(wanted, cell_len(wanted) + 1 - max(4, room))}{LIMIT_MARK}"
         if wanted:
             taken = sum(len(part) + 3 for part in parts)
             parts = [*parts, "filter: " + fit(wanted, max(4, room - taken))]
@@ -294,30 +240,53 @@ class RowTable(CursorPanel, Generic[R]):
     def action_filter(self) -> None:
         """Let the user type a filter: Enter keeps it, Esc clears it."""
         self.focus()
-        self.filter.begin(self.filter.text)
+        self._type(True)
 
     def action_clear(self) -> None:
         """Clear the filter."""
-        self.filter.set("")
+        self.filter("")
+
+    def filter(self, wanted: str) -> None:
+        """Show the rows that pass the filter *wanted*."""
+        self.wanted = wanted
+        self.rearrange()
+
+    def _type(self, typing: bool) -> None:
+        self.typing = typing
+        self.post_message(Changed())
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return self.filter.consumes(character)
+        return self.typing and character is not None and character.isprintable()
 
     def on_key(self, event: events.Key) -> None:
-        if self.filter.typing:
-            self.filter.press(event)
+        """Put the key into the filter, unless it is one that moves the cursor or scrolls."""
+        if not self.typing:
+            return
+        if event.key in ("enter", "escape"):
+            self._type(False)
+            self.filter(self.wanted if event.key == "enter" else "")
+        elif event.key in ("backspace", "ctrl+h"):
+            self.filter(self.wanted[:-1])
+        elif event.key == "ctrl+u":
+            self.filter("")
+        elif event.character and event.is_printable:
+            self.filter(self.wanted + event.character)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
-        if self.filter.typing:
+        if self.typing:
             event.stop()
-            self.filter.paste(event.text)
+            self.filter(self.wanted + safe(event.text.strip()))
 
     def on_focus(self) -> None:
         self.redraw()
 
     def on_blur(self) -> None:
-        if self.filter.typing:
-            self.filter.keep()
+        if self.typing:
+            self._type(False)
         self.redraw()
 
     # The mouse.

@@ -129,24 +129,6 @@ class TerminalScreen(Screen):  # type: ignore[misc]
         """Return *height* lines, the last of which is *offset* lines above the end, or :meth:`most` if that is less."""
         return self._part(self._first(offset, height), height)
 
-    @property
-    def oldest(self) -> int:
-        """The number of the oldest line that is kept. The first line ever written has number 0."""
-        return self.scrolled_off - len(self._history)
-
-    def number(self, offset: int, height: int) -> int:
-        """Return the number of the first line that :meth:`view` returns."""
-        return self.oldest + self._first(offset, height)
-
-    def offset_of(self, number: int, height: int) -> int:
-        """Return the offset at which line *number* is about in the middle of *height* lines."""
-        return min(max(0, self.most(height) - max(0, number - self.oldest - height // 2)), self.most(height))
-
-    def texts(self) -> list[str]:
-        """Return the text of all lines that are kept, up to the last one that was written to."""
-        lines = self._part(0, len(self._history) + self._used())
-        return ["".join(segment.text for segment in line) for line in lines]
-
     def most(self, height: int) -> int:
         """Return the largest offset for *height* lines; the oldest line is then the first of them."""
         return self._first(0, height)
