@@ -159,7 +159,6 @@ def framework(
         pid=pid,
         framework=name,
         device=f"{name.title}:0",
-        ordinal=0,
         uuid=uuid,
         in_use=in_use,
         held=held,

@@ -32,7 +32,7 @@ def test_each_framework_is_read_by_its_own_figures(monitor: Monitor, script: Scr
     readings = {device: reading_of(monitor, device) for device in FIGURES}
     assert outcome(process, "\n") == (0, "", "")
     assert {device: {name: one[name] for name in NAMES} for device, one in readings.items()} == FIGURES
-    assert {one["uuid"] for one in readings.values()} == {UUID} and {one["ordinal"] for one in readings.values()} == {0}
+    assert {one["uuid"] for one in readings.values()} == {UUID}
     assert readings["JAX:0"]["settings"] | readings["PyTorch:0"]["settings"] == settings
     versions = {"jax": "0.7.0", "pytorch": "2.8.0", "cupy": "13.4.1", "rmm": "25.08.00"}
     imported = {one["name"]: one["version"] for one in monitor.of("hook")[-1]["frameworks"]}
@@ -105,7 +105,7 @@ cuda_driver.initialise(1)
 
 def test_only_the_gpus_that_the_script_uses_are_touched(monitor: Monitor, script: Script, stand_ins: str) -> None:
     process = start(monitor, script(ELSEWHERE + WAITING), PYTHONPATH=stand_ins)
-    assert reading_of(monitor, "CuPy:1")["ordinal"] == 1
+    reading_of(monitor, "CuPy:1")
     before = len(monitor.of("framework"))
     monitor.wait_for(lambda _: len(monitor.of("framework")) > before)
     assert outcome(process, "\n") == (0, "", "")

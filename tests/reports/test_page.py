@@ -161,7 +161,6 @@ def test_what_others_have_stays_while_our_pool_grows_between_two_readings_of_the
             pid=100,
             framework=FrameworkName.JAX,
             device="JAX:0",
-            ordinal=0,
             uuid=None,
             in_use=0,
             held=held,

@@ -115,7 +115,7 @@ async def test_tab_goes_to_the_next_pool() -> None:
     [
         (events.MemoryMap(t=30.0, pid=100, device="GPU:0", mapless=events.Mapless.ASYNC), "cuda_malloc_async"),
         (
-            events.MemoryMap(t=30.0, pid=100, device="GPU:0", damage=events.Damage.CUT_SHORT, of_copy=True),
+            events.MemoryMap(t=30.0, pid=100, device="GPU:0", damage=events.Damage.CUT_SHORT),
             "cannot be read: its end is missing",
         ),
         (events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, unbuilt=held.NO_COMPILER), "install g++"),

@@ -68,10 +68,10 @@ class Frameworks:
             self._settings[reader.framework] = {name: value for name, value in told.items() if value is not None}
             self._tell_version(reader)  # at the beginning of its import, a package may not have it yet
         for reading in readings:
-            ordinal = reading.ordinal
+            fields = reading._asdict()
+            ordinal = fields.pop("ordinal")
             if self._uuids.get(ordinal) is None:
                 self._uuids[ordinal] = gpu_uuid(ordinal)
-            fields = reading._asdict()
             fields.update(framework=reader.framework, device=f"{reader.title}:{ordinal}", uuid=self._uuids[ordinal])
             self._messenger.offer("framework", settings=self._settings[reader.framework], **fields)
         took = thread_time() - began

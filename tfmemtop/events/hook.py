@@ -177,7 +177,6 @@ class Framework(Event, tag="framework", frozen=True):
     pid: Number
     framework: FrameworkName
     device: Label  # JAX:0
-    ordinal: Number  # CUDA's
     uuid: Name | None  # of the GPU, as NVML spells it
     in_use: Size | None
     held: Size | None

@@ -63,8 +63,7 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     ``cells`` has one byte for each cell, region after region: the share in use, from 0 (nothing) to 255 (all).
     With ``region``, a region's address, all cells show that region. ``sizes[i]`` is the number of chunks in use that
     have at least 2**i bytes and less than twice that. ``mapless``, with ``count`` and ``detail``, is the reason why
-    the hook sends no map. ``damage``, with ``detail``, is what was wrong with a map. With ``of_copy`` it
-    was made of a copy of the pool.
+    the hook sends no map. ``damage``, with ``detail``, is what was wrong with the copy of the pool of which it is made.
     """
 
     origin = Origin.HOOK
@@ -89,7 +88,6 @@ class MemoryMap(Event, tag="memory_map", frozen=True):
     biggest: Annotated[list[Chunk], Few] = msgspec.field(default_factory=list)
     cost_us: Size | None = None  # time that reading it took in the script's process
     pace_s: Seconds | None = None  # time to the next map, longer where reading costs much
-    of_copy: bool = False
     mapless: Mapless | None = None
     count: Size | None = None
     detail: Text = ""

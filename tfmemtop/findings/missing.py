@@ -45,10 +45,9 @@ def refusal_text(event: MemoryMap) -> str:
     if event.mapless is not None:
         most = format_count(event.count or 0)
         return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
-    why = damage_text(event.damage, event.detail) if event.damage is not None else ""
-    if why and event.of_copy:
-        return f"the copy of this pool cannot be read: {why}"
-    return why
+    if event.damage is not None:
+        return f"the copy of this pool cannot be read: {damage_text(event.damage, event.detail)}"
+    return ""
 
 
 def only_tensorflow(state: State) -> str:

@@ -240,9 +240,7 @@ class ChunkMaps(Source):
         if self._failures[key] == _FAILURES:
             now = self._stream.now()
             damage, detail = found
-            self._stream.publish(
-                MemoryMap(t=now, pid=chunks.pid, device=chunks.device, damage=damage, detail=detail, of_copy=True)
-            )
+            self._stream.publish(MemoryMap(t=now, pid=chunks.pid, device=chunks.device, damage=damage, detail=detail))
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""

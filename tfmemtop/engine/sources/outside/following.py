@@ -236,9 +236,7 @@ class FromOutside(Source):
                 copy = await loop.run_in_executor(self._thread, self._put_down, look, device)
             except (Damaged, OSError) as error:
                 now, (damage, detail) = self._stream.now(), damage_of(error)
-                self._stream.publish(
-                    events.MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail, of_copy=True)
-                )
+                self._stream.publish(events.MemoryMap(t=now, pid=look.pid, device=device, damage=damage, detail=detail))
                 self._map_at[device] = loop.time() + _MOST_S
                 continue
             took = time.perf_counter() - began
