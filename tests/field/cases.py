@@ -47,7 +47,7 @@ CASES = (
     Case("loaded_again", "loaded_again.py 60", "--cpu-pool 512M", "variables_kept", "loaded_again.py 1",
          holder=r"served\[\*\]", remedy="served|version|model"),
     Case("cached_variables", "cached_variables.py", "--cpu-pool 400M", "variables_kept",
-         "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound", in_ci=True),
+         "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound"),
     Case(
         "tape_over_loop", "tape_over_loop.py 1000", "--cpu-pool 512M", "tape_open", "tape_over_loop.py 50",
         remedy="tape", in_ci=True,

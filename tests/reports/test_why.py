@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,20 @@ from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.judgement import findings, judged
-from tfmemtop.findings.review import review, verdict
+from tfmemtop.findings.review import RunReview, review, verdict
 from tfmemtop.reports.answers import CommonQuestion as Question
 from tfmemtop.reports.why import earlier, page, pasted, to_json
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 
 
+@lru_cache(maxsize=32)
+def reviewed(name: str, run: int | None = None) -> RunReview:
+    return review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run)
+
+
 def lines(name: str, run: int | None = None, *, whole: bool = False) -> list[str]:
-    path = RECORDINGS / f"{name}.jsonl"
-    return page(review(recording.read(path).events(), run), str(path), whole=whole)
+    return page(reviewed(name, run), str(RECORDINGS / f"{name}.jsonl"), whole=whole)
 
 
 def parts(name: str, run: int | None = None, *, whole: bool = False) -> list[str]:
@@ -81,7 +86,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
     ],
 )
 def test_the_verdict(name: str, run: int | None, key: Key, said: str) -> None:
-    seen = review(recording.read(RECORDINGS / f"{name}.jsonl").events(), run)
+    seen = reviewed(name, run)
     found, (at_the_end, _) = verdict(seen), judged(seen.state, findings(seen.state), going=seen.running)
     assert found is not None and found.key is key and said in found.text
     assert parts(name, run)[0] == found.text

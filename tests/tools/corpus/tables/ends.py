@@ -97,7 +97,7 @@ signal.raise_signal(signal.SIGINT)
          live=name in ("seven", "text"), quick=name == "big")
       for name, code in _CODES.items()),
     py("exit-at-once", "os._exit with a buffer that is full", "import os\nprint('lost')\nos._exit(9)\n", live=True),
-    py("exit-exception", "an exception nobody catches", "print('one')\nraise ValueError('mine')\n", live=True, quick=True),
+    py("exit-exception", "an exception nobody catches", "print('one')\nraise ValueError('mine')\n", live=True),
     py("exit-atexit-none-of-ours", "how many are registered", """
 import atexit
 print(atexit._ncallbacks())

@@ -23,9 +23,9 @@ def _umask(mask: int) -> None:
 _SAYS_SO = "the shell script that starts tfmemtop says that the folder is gone"
 
 SCRIPTS: tuple[Script, ...] = (
-    sh("env-whole", "the whole environment of a shell", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", filters=_OURS, live=True, quick=True),
+    sh("env-whole", "the whole environment of a shell", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", filters=_OURS, live=True),
     sh("env-no-locale", "a shell without a locale", "printf '\\303\\251' | wc -m; env | grep -c ^LC_", environment=_NO_LOCALE, live=True),
-    sh("env-no-locale-whole", "no variable of a locale appears", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", environment=_NO_LOCALE, filters=_OURS, quick=True),
+    sh("env-no-locale-whole", "no variable of a locale appears", "env | grep -v -E '^(_|SHLVL|CORPUS_INIT)='", environment=_NO_LOCALE, filters=_OURS),
     *(sh(f"env-locale-{name}", f"{text}", "printf '\\303\\251' | wc -m; env | grep -E '^(LC_|LANG)' | sort", environment=_NO_LOCALE | variables)
       for name, text, variables in (
           ("c", "LC_ALL=C", {"LC_ALL": "C"}), ("posix", "LANG=POSIX", {"LANG": "POSIX"}), ("utf8", "LC_CTYPE=C.UTF-8", {"LC_CTYPE": "C.UTF-8"}),

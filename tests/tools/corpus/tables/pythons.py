@@ -19,8 +19,6 @@ _VARIABLES = {
     "PYTHONLEGACYWINDOWSSTDIO": "1", "PYTHONDEVMODE": "1",
 }  # fmt: skip
 
-_QUICK = ("PYTHONUNBUFFERED",)
-
 
 _IMPORTS = "import helper; print(helper.where)"
 _PATH = "import sys\nprint(sys.path)\n"
@@ -35,13 +33,13 @@ def _site(name: str, exercises: str, text: str, source: str = "print('script')\n
 def _shadow(name: str) -> Script:
     return py(
         f"shadow-{name}", f"a module {name}.py of its own, in the working folder", f"import {name}\nprint({name}.mine)\n",
-        files={f"{name}.py": f"mine = 'my {name}'\nprint('loaded {name}')\n"}, live=name == "signal", quick=name in ("signal", "json"),
+        files={f"{name}.py": f"mine = 'my {name}'\nprint('loaded {name}')\n"}, live=name == "signal",
     )  # fmt: skip
 
 
 SCRIPTS: tuple[Script, ...] = (
     *(py(f"python-{name[6:].lower()}", f"{name}={value}", _ASKS, environment={name: value},
-         live=name in ("PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONSAFEPATH"), quick=name in _QUICK)
+         live=name in ("PYTHONUNBUFFERED", "PYTHONDEVMODE", "PYTHONSAFEPATH"))
       for name, value in _VARIABLES.items()),
     *(run(f"python-option{option.lower() if option.islower() else option}", f"python {option}", "{python}", *option.split(), "-c", _ASKS,
           live=option == "-I")
@@ -50,7 +48,7 @@ SCRIPTS: tuple[Script, ...] = (
     run("python-inspect", "PYTHONINSPECT: a prompt at the end", "{python}", "-c", "print(1)", environment={"PYTHONINSPECT": "1"}),
     run("python-variables-sh", "several Python variables, and a command that is not Python", "sh", "-c", "env | grep ^PYTHON[DHIUV] | sort",
         environment={"PYTHONINSPECT": "1", "PYTHONHOME": "/nowhere", "PYTHONVERBOSE": "2", "PYTHONDEBUG": "1", "PYTHONUTF8": "1",
-                     "PYTHONDEVMODE": "1"}, quick=True),
+                     "PYTHONDEVMODE": "1"}),
     run("python-bytecode", "bytecode is written where it would be", "{python}", "-c", "import helper; print(helper.x)",
         files={"helper.py": "x = 1\n"}, environment={"PYTHONDONTWRITEBYTECODE": None}),
     run("python-stdin", "a program from stdin", "{python}", "-", "argument", stdin=b"import sys\nprint(sys.argv, __name__)\n"),
@@ -59,28 +57,28 @@ SCRIPTS: tuple[Script, ...] = (
     run("python-base", "the interpreter behind the virtual environment", "{base}", "-c", "import sys; print(sys.prefix == sys.base_prefix)"),
     run("python-tool-json", "the standard library's own tools", "{python}", "-m", "json.tool", stdin=b'{"a": [1]}', quick=True),
     *(run(f"path-{name}", f"PYTHONPATH={value!r}", "{python}", "sub/script.py", files=_HELPER, environment={"PYTHONPATH": value},
-          live=name in ("empty-first", "relative"), quick=name in ("empty-first", "empty-last"))
+          live=name in ("empty-first", "relative"))
       for name, value in {"empty-first": ":/opt/x", "empty-last": "/opt/x:", "empty-middle": "/opt/x::/opt/y", "relative": "lib"}.items()),
     *(py(f"path-shown-{name}", f"sys.path with PYTHONPATH={value!r}", _PATH, environment={"PYTHONPATH": value}, live=name == "odd")
       for name, value in {"none": None, "empty": "", "odd": ":a::{cwd}/b/:./c:"}.items()),
     sh("path-child-appends", "the script lengthens PYTHONPATH for its child", 'PYTHONPATH="$PYTHONPATH:$PWD/lib" python sub/script.py', files=_HELPER),
     sh("path-psutil-of-another", "a psutil that was built for another Python", "sleep 0.2; echo ran; exit 4",
        files={"site/psutil/__init__.py": "raise ImportError('built for another Python')\n"}, environment={"PYTHONPATH": "{cwd}/site"},
-       live=True, quick=True),
+       live=True),
     sh("path-our-modules-shadowed", "msgspec, textual, rich, pyte of another kind", "echo ran; exit 4",
        files={f"site/{name}.py": "raise ImportError('mine')\n" for name in ("msgspec", "textual", "rich", "pyte", "pynvml", "wcwidth")},
        environment={"PYTHONPATH": "{cwd}/site"}, live=True),
     sh("path-all-shadowed", "PYTHONPATH shadows our dependencies, the standard library and tfmemtop itself; the command is not Python",
-       "echo ran; exit 4", environment={"PYTHONPATH": "{cwd}/site"}, quick=True,
+       "echo ran; exit 4", environment={"PYTHONPATH": "{cwd}/site"},
        files={f"site/{name}.py": "raise SystemExit('not that one')\n" for name in ("msgspec", "pynvml", "signal", "json", "tempfile", "tfmemtop")}),
     *(_shadow(name) for name in ("signal", "json", "typing", "tensorflow")),
     py("shadow-tensorflow-package", "a package called tensorflow that is none", "import tensorflow, tensorflow.python\nprint(tensorflow.x)\n",
-       files={"tensorflow/__init__.py": "x = 'not that one'\n", "tensorflow/python/__init__.py": "print('python')\n"}, quick=True),
+       files={"tensorflow/__init__.py": "x = 'not that one'\n", "tensorflow/python/__init__.py": "print('python')\n"}),
     py("shadow-site", "site.py of its own", "print('script')\n", files={"site.py": "print('my site')\n"}),
-    _site("prints", "a sitecustomize that prints", "print('from sitecustomize')\n", live=True, quick=True),
+    _site("prints", "a sitecustomize that prints", "print('from sitecustomize')\n", live=True),
     Script(name="site-prints-unbuffered", exercises="the same, unbuffered, before a shell", command=("sh", "-c", "echo ran; exit 5"),
            files={"site/sitecustomize.py": "print('from sitecustomize')\n"},
-           environment={"PYTHONPATH": "{cwd}/site", "PYTHONUNBUFFERED": "1"}, live=True, quick=True),
+           environment={"PYTHONPATH": "{cwd}/site", "PYTHONUNBUFFERED": "1"}, live=True),
     _site("raises", "one that raises", "raise ValueError('mine')\n", live=True),
     _site("exits", "one that ends the interpreter", "import sys\nprint('no')\nsys.exit(5)\n"),
     Script(name="site-exits-sh", exercises="one that ends every Python, before a shell", command=("sh", "-c", "echo ran"),
@@ -93,8 +91,8 @@ SCRIPTS: tuple[Script, ...] = (
     py("interp-threads-none", "no thread of ours before TensorFlow", """
 import os, sys, threading
 print(threading.active_count(), len(os.listdir("/proc/self/task")), len(sys._current_frames()))
-""", live=True, quick=True),
-    py("interp-modules", "which modules are loaded at the start", "import sys\nprint(sorted(sys.modules))\n", quick=True),
+""", live=True),
+    py("interp-modules", "which modules are loaded at the start", "import sys\nprint(sorted(sys.modules))\n"),
     py("interp-tracemalloc", "which files tracemalloc sees allocate", """
 import tracemalloc
 tracemalloc.start(5)
