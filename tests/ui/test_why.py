@@ -20,7 +20,6 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.draw.lines import width_of
 from tfmemtop.ui.draw.palette import KEY
-from tfmemtop.ui.draw.text import wrap_code
 from tfmemtop.ui.panels.why_panel import WhyPanel, remedy_lines
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.why_screen import WhyScreen
@@ -45,7 +44,7 @@ async def opened(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:
     return await drawn(pilot)
 
 
-@pytest.mark.parametrize(("gpus", "said"), [((0, 1), 2), (tuple(range(8)), 1), ((0, 2, 5), 1)])
+@pytest.mark.parametrize(("gpus", "said"), [((0, 1), 2), ((0, 2, 5), 1)])
 async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...], said: int) -> None:
     stream = begin(gpus=max(gpus) + 1)
     for logical, physical in enumerate(gpus):
@@ -57,8 +56,7 @@ async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...],
         text = text_of(shown)
         assert text.count("growth is off, so TensorFlow took") == said
         if said == 1:
-            names = "GPU 0 to 7" if len(gpus) == 8 else "GPU 0, 2, 5"
-            assert f"{names} alike. GPU 0: growth is off" in text
+            assert "GPU 0, 2, 5 alike. GPU 0: growth is off" in text
             assert f"W: {len(gpus) - 1} more" in text
         await pilot.press("W")
         assert sum(isinstance(finding, WholeCard) for finding in findings(shown.state)) == len(gpus)
@@ -124,7 +122,7 @@ async def test_without_findings_it_says_so() -> None:
         assert len(shown.screen_stack) == 1
 
 
-@pytest.mark.parametrize("width", [10, 24, 40, 200])
+@pytest.mark.parametrize("width", [10, 40])
 def test_remedies_are_cut_to_the_width_and_their_keys_stand_out(width: int) -> None:
     remedies = (Action.SET_LIMIT, Action.FIND_LIMIT, Action.GROWTH_ON)
     lines = remedy_lines(remedies, width)
@@ -152,7 +150,7 @@ def crashed() -> list[events.Event]:
     return sorted([*waiting(10), no_driver, end], key=lambda event: event.t)
 
 
-@pytest.mark.parametrize("size", [(160, 48), (100, 30), (80, 24), (60, 20)])
+@pytest.mark.parametrize("size", [(160, 48), (60, 20)])
 async def test_the_cause_of_a_crash_comes_first(size: tuple[int, int]) -> None:
     async with app(crashed()).run_test(size=size) as pilot:
         text = " ".join(text_of(await drawn(pilot)).split())
@@ -184,9 +182,3 @@ async def test_a_screen_that_may_not_steer_tells_the_options_instead_of_keys() -
         await pilot.press("W", "down")
         text = text_of(await drawn(pilot))
         assert "turn growth on (--growth on)" in text and "[G]" not in text
-
-
-def test_code_is_broken_between_its_words() -> None:
-    line = "    limit = tf.config.LogicalDeviceConfiguration(memory_limit=741)  # for each GPU"
-    assert wrap_code(line, 100) == [line]
-    assert wrap_code(line, 76) == [line[:66] + " # for", "        each GPU"]
