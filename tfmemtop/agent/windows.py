@@ -64,7 +64,6 @@ class Windows:
         self._newest_ns = 0  # when the newest window before that one began
         self._wishes: set[str] = set()
         self._next = self._retry_at = self._rests_until = 0.0
-        self._pace: Optional[float] = None
         self._peaks: dict[str, int] = {}  # the first ones read after the last window, or the last reading of one
         self._risen = self._found = False
         self._missing_told: set[str] = set()
@@ -299,10 +298,8 @@ class Windows:
         now = monotonic()
         self._peaks.clear()
         self._risen = self._found = False
-        if window.opened != START:
-            self._rests_until = now + found.cost_s / SHARE
-            self._pace = max(self._interval, found.cost_s / SHARE) if self._interval else None
-        self._next = now + (self._pace or self._interval)
+        rest = 0.0 if window.opened == START else found.cost_s / SHARE
+        self._rests_until, self._next = now + rest, now + max(self._interval, rest)
         self._tell(window, found, CLOSED[found.closed])
 
     def _tell(self, window: _Open, found: Progress, closed: Optional[str], reading: Optional[str] = None) -> None:
@@ -317,7 +314,6 @@ class Windows:
             pools=window.pools,
             function=found.function,
             cost_us=int(found.cost_s * 1e6),
-            pace_s=None if self._pace is None else round(self._pace, 3),
         )
 
     def _say_missing(self, opened: str, why: str, pools: "list[str]") -> None:

@@ -107,7 +107,6 @@ class Holders(Event, tag="holders", frozen=True):
     lost: Size = 0
     packed: Packed = b""
     cost_us: Size | None = None  # time that the window cost the script
-    pace_s: Seconds | None = None  # time to the next window that opens by itself
     windowless: Windowless | None = None
     damage: Damage | None = None  # what is wrong with the window's file
     detail: Text = ""
@@ -252,5 +251,4 @@ class Window(msgspec.Struct, tag_field="type", tag="window", frozen=True, kw_onl
     pools: Annotated[list[Name], Few]
     function: Text = ""
     cost_us: Size = 0
-    pace_s: Seconds | None = None
     windowless: Windowless | None = None

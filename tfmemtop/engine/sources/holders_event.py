@@ -45,7 +45,6 @@ def nothing_of(window: Window, why: Windowless | Damage, detail: str = "", *, t:
             ended=0.0,
             function=window.function,
             cost_us=window.cost_us,
-            pace_s=window.pace_s,
             windowless=why if isinstance(why, Windowless) else None,
             damage=why if isinstance(why, Damage) else None,
             detail=detail,
@@ -111,7 +110,6 @@ def holders_of(
         lost=max(lost, course.lost),
         packed=_packed(lived, peak_at, between),
         cost_us=window.cost_us,
-        pace_s=window.pace_s,
     )
 
 
