@@ -217,7 +217,6 @@ TABLES: dict[str, Table] = {
     ),
     # A container with the driver's library and without a GPU (NVIDIA_VISIBLE_DEVICES=none).
     "no cards": Table(),
-    "16 cards": Table([card(UUID=f"GPU-{index}", ComputeRunningProcesses_v3=[]) for index in range(16)]),
     "nonsense": Table(
         [
             card(

