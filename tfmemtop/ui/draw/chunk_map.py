@@ -155,35 +155,12 @@ def clock(seconds: float) -> str:
 
 
 def strip(regions: Sequence[RegionView], width: int, height: int) -> tuple[list[Line], int]:
-    """Return the whole pool as one run of cells, in at most *height* lines of *width* cells, and a cell's bytes.
-
-    There is a border between regions, if there is room for it. The bytes are those of a cell in the largest region.
-    """
-    shown = [region for region in regions if region.cells]
-    if not shown or width < 1 or height < 1:
+    """Return the whole pool as one run of cells, in at most *height* lines of *width* cells, and a cell's bytes."""
+    cells = b"".join(region.cells for region in regions)
+    if not cells or width < 1 or height < 1:
         return [], 0
-    largest = max(shown, key=lambda region: len(region.cells))
-    count, bordered = _merged(shown, width * height)
-    # "5" stands for the border, so that the whole text can be cut into lines at once.
-    parts = [merge(region.cells, count).translate(_CODES).decode("ascii") for region in shown]
-    text = ("5" if bordered else "").join(parts)[: width * height]
-    bar = Segment(LIMIT_MARK, PLAIN)
-    lines: list[Line] = []
-    for start in range(0, len(text), width):
-        line: Line = []
-        for index, piece in enumerate(text[start : start + width].split("5")):
-            line += [bar] if index else []
-            line += [Segment(run.translate(_SHADED), _STYLES[run[0]]) for run in _RUNS.findall(piece)]
-        lines.append(Segment.adjust_line_length(line, width))
-    return lines, largest.size * count // len(largest.cells)
-
-
-def _merged(shown: Sequence[RegionView], room: int) -> tuple[int, bool]:
-    """Return how many cells of the map become one on a screen of *room* cells, and whether regions have borders."""
-    borders = len(shown) - 1
-    bordered = borders * 4 < room
-    room -= borders if bordered else 0
-    count = max(1, sum(len(region.cells) for region in shown) // max(1, room))
-    while sum(-(-len(region.cells) // count) for region in shown) > room and count < 4096:
-        count += 1
-    return count, bordered
+    count = -(-len(cells) // (width * height))
+    merged = merge(cells, count)
+    rows = (draw_cells(merged[start : start + width]) for start in range(0, len(merged), width))
+    lines = [Segment.adjust_line_length(row, width) for row in rows]
+    return lines, sum(region.size for region in regions if region.cells) * count // len(cells)
