@@ -19,8 +19,6 @@ from tests import streams as s
 from tests import windows as w
 from tests.anything import Filling
 from tfmemtop import events
-from tfmemtop.cli import Refusal
-from tfmemtop.cli import report as report_command
 from tfmemtop.cli.main import main
 from tfmemtop.events import recording
 from tfmemtop.findings.holders import holder
@@ -324,12 +322,6 @@ def test_a_picture_shows_memory_over_time_and_the_largest_holders(capsys: pytest
     texts = [each.text for each in ElementTree.parse("run.svg").getroot().iter() if each.tag.endswith("text")]
     rows = printed(capsys, "holders", path)["rows"]
     assert {"in use", "cached", rows[0]["name"], rows[1]["name"]} <= set(texts)
-
-
-def test_a_png_without_a_renderer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(Refusal, match=r"a PNG needs rsvg-convert or cairosvg, .*; -o NAME\.svg needs nothing"):
-        report_command.write_page([str(RECORDINGS / "cpu-oom.jsonl")], Path("run.png"))
 
 
 def test_a_damaged_recording_has_a_page_that_says_so(tmp_path: Path) -> None:

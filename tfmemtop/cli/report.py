@@ -6,14 +6,11 @@ example: tfmemtop report run.jsonl -o run.html
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session. FILE:2 means
 its runs up to run 2. Several recordings, such as those of a job's ranks, are shown beside each other.
 
-The page opens in any browser, without a network. If the name of OUT ends in .svg or .png, a picture of memory over time
-and of its holders is written instead. Without -o, the page is FILE.html in the current folder. See also:
-tfmemtop help report.
+The page opens in any browser, without a network. If the name of OUT ends in .svg, a picture of memory over time and of
+its holders is written instead. Without -o, the page is FILE.html in the current folder. See also: tfmemtop help report.
 """
 
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -35,9 +32,6 @@ from tfmemtop.state import State
 from tfmemtop.state.figures import figures
 from tfmemtop.state.ranks import Rank, ranked
 
-_RENDERERS = (["rsvg-convert"], ["cairosvg", "-", "-o", "-"])
-"""Commands that read SVG on stdin and write PNG to stdout. The first that is installed is used."""
-
 
 class PageArguments(BaseArguments):
     """``files`` are recordings, as ``FILE`` or ``FILE:N``."""
@@ -46,7 +40,7 @@ class PageArguments(BaseArguments):
         "FILE", "a recording or a session; FILE:2 means its runs up to run 2", nargs="*", default=()
     )
     output: Path | None = option(
-        FOR_OUTPUT, "the page, or a picture (.svg, .png), to write", "-o", "--output", metavar="OUT", type=file_name
+        FOR_OUTPUT, "the page, or a picture (.svg), to write", "-o", "--output", metavar="OUT", type=file_name
     )
 
 
@@ -57,7 +51,7 @@ def run(arguments: PageArguments) -> int:
     """Write the page and print its name; return 0.
 
     Raises:
-        Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
+        Refusal: a recording cannot be read, or the file cannot be written.
     """
     print_lines([f"The page is in {write_page(arguments.files or (None,), arguments.output).absolute()}"])
     return 0
@@ -67,15 +61,15 @@ def write_page(names: Sequence[str | None], output: Path | None) -> Path:
     """Write the page of the recordings called *names* to *output*, or to a new file here; return the file.
 
     Raises:
-        Refusal: a recording cannot be read, there is nothing that makes a PNG, or the file cannot be written.
+        Refusal: a recording cannot be read, or the file cannot be written.
     """
+    kind = output.suffix.lower() if output else ""
+    if kind == ".png":
+        raise Refusal("a picture is written as .svg; other programs make a PNG of it, such as rsvg-convert")
     read_sessions = sorted((_read(name, len(names) - 1) for name in names), key=_order)
     sessions = [one.session for one in read_sessions]
-    kind = output.suffix.lower() if output else ""
     if kind == ".svg":
         content = picture(sessions).encode()
-    elif kind == ".png":
-        content = _png(picture(sessions))
     else:
         ranks = [one.rank for one in read_sessions if one.rank is not None]
         compared = len(ranks) == len(sessions) > 1
@@ -113,22 +107,6 @@ def _read(name: str | None, beside: int) -> _Read:
 def _order(one: _Read) -> int:
     """Return the number of the rank, which orders the sessions of a job."""
     return one.rank.number or 0 if one.rank else 0
-
-
-def _png(svg: str) -> bytes:
-    """Return *svg* as PNG.
-
-    Raises:
-        Refusal: there is no program that makes it, or it failed.
-    """
-    command = next((words for words in _RENDERERS if shutil.which(words[0])), None)
-    if command is None:
-        names = " or ".join(words[0] for words in _RENDERERS)
-        raise Refusal(f"a PNG needs {names}, which are not installed; -o NAME.svg needs nothing")
-    done = subprocess.run(command, input=svg.encode(), capture_output=True, check=False)
-    if done.returncode:
-        raise Refusal(f"{command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout
 
 
 def _written(content: bytes, output: Path | None, stem: str) -> Path:
