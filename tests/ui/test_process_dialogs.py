@@ -153,8 +153,7 @@ def _below(size: tuple[int, int]) -> int:
     [
         (("enter",), 15),
         (("down", "enter"), 9),
-        (("9", "2", "enter"), 2),
-        (("1", "8", "enter"), 18),
+        (("9", "enter"), 15),
         (("escape",), None),
         (("9", "ctrl+c"), None),
     ],

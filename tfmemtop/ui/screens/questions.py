@@ -72,7 +72,6 @@ class SignalScreen(OptionsDialog[int]):
     def __init__(self, pids: Sequence[int], names: Sequence[str]) -> None:
         """*names* are the commands of *pids*, in the same order."""
         self._count = len(pids)
-        self._digits = ""
         text = ["To this process:" if self._count == 1 else f"To these {self._count} processes:"]
         for pid, name in list(zip(pids, names, strict=True))[:_NAMED]:
             text.append(f"{pid:>8}  {fit(safe(name) or '(command unknown)', 58)}")
@@ -84,23 +83,13 @@ class SignalScreen(OptionsDialog[int]):
     def hints(self) -> list[Hint]:
         whom = "it" if self._count == 1 else f"all {self._count}"
         sends = f"send {self.options[self.content.at or 0].label} to {whom}"
-        return [("Enter", sends), ("Esc", "send nothing"), (f"{UP}{DOWN} 0-9", "choose")]
+        return [("Enter", sends), ("Esc", "send nothing"), (f"{UP}{DOWN}", "choose")]
 
     def on_option_list_option_highlighted(self) -> None:
         self.redraw()
 
     def typed(self, character: str) -> bool:
-        """Choose the signal whose number is typed; two digits in a row make one number. Nothing is sent."""
-        if not (character.isascii() and character.isdigit()):
-            self._digits = ""
-            return False
-        for number in (self._digits + character, character):
-            if (index := self.indices.get(number)) is not None:
-                self._digits = number
-                self.content.at = index
-                return True
-        self._digits = character
-        return True
+        return False  # a number alone sends nothing
 
 
 _GPUS_LISTED = 16
