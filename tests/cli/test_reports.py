@@ -1,7 +1,6 @@
 """The texts that are printed without a screen: the table of --once, the list of attach, the summary of a recording."""
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,15 +63,11 @@ def test_attach_takes_the_newest_that_runs_or_the_one_that_is_meant(engine: int)
 
 
 @pytest.mark.programs
-def test_attach_lists_the_sessions_when_it_cannot_choose(engine: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_attach_names_a_session_when_it_cannot_choose(engine: int) -> None:
     found = [session("abc12", "python", "my train.py", engine=engine), session("abd34", engine=engine)]
-    with pytest.raises(Refusal, match="several sessions that begin with 'ab'; choose one: tfmemtop attach abc12"):
+    with pytest.raises(Refusal, match=r"several sessions that begin with 'ab'; tfmemtop ls .*: tfmemtop attach abc12"):
         choose(found, "ab")
-    listed = capsys.readouterr().err.splitlines()
-    assert len(listed) == 2
-    assert re.fullmatch(r"  abc12  ended     started .+ ago  python 'my train.py'", listed[0])
-    assert re.fullmatch(r"  abd34  watching  started .+ ago  \(watching only\)", listed[1])
-    with pytest.raises(Refusal, match="no session is called 'x'; choose one: tfmemtop attach ccc56"):
+    with pytest.raises(Refusal, match=r"no session is called 'x'; tfmemtop ls .*: tfmemtop attach ccc56"):
         choose([*found, session("ccc56", "python", "train.py")], "x")  # the one that still runs
     with pytest.raises(Refusal, match="no session is running"):
         choose([], None)

@@ -14,15 +14,13 @@ is not stopped. It goes on when you leave. See also: tfmemtop help outside.
 """
 
 import os
-import shlex
-import time
 from pathlib import Path
 
 from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import FOR_RECORDING, NO_RECORD, RECORD, ScreenArguments, seconds
 from tfmemtop.cli.launch import file_for, script_terminal_size, terminal_size, working_folder
 from tfmemtop.cli.live import show
-from tfmemtop.cli.output import note, say
+from tfmemtop.cli.output import say
 from tfmemtop.cli.parser import argument, option
 from tfmemtop.cli.sessions import running_sessions
 from tfmemtop.engine.process.launch import Launch, Launched, start
@@ -32,7 +30,6 @@ from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import OutsideState
 from tfmemtop.findings.rules.attached import say_outside
 from tfmemtop.settings import INTERVAL_S
-from tfmemtop.units import format_duration
 
 _FOR_PROCESS = "for a process that tfmemtop did not start"
 
@@ -133,7 +130,7 @@ def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
     has the oldest first.
 
     Raises:
-        Refusal: no session fits, or several do. Before, the sessions to choose from are listed on stderr.
+        Refusal: no session fits, or several do.
     """
     if not sessions:
         raise Refusal(
@@ -146,10 +143,9 @@ def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
     if len(fitting) == 1:
         return fitting[0]
     shown = fitting or sessions
-    _list(shown)
     example = next(filter(_is_running, shown), shown[0])
     problem = f"there are several sessions that begin with {name!r}" if fitting else f"no session is called {name!r}"
-    raise Refusal(f"{problem}; choose one: tfmemtop attach {example.id}")
+    raise Refusal(f"{problem}; tfmemtop ls lists them; for example: tfmemtop attach {example.id}")
 
 
 def _is_running(session: SessionInfo) -> bool:
@@ -159,12 +155,3 @@ def _is_running(session: SessionInfo) -> bool:
     if session.kernel is not None:
         return is_alive(session.kernel)
     return bool(session.command) and bool(descendants(session.pid))
-
-
-def _list(sessions: list[SessionInfo]) -> None:
-    now = time.time()
-    for session in sessions:
-        command = shlex.join(session.command)
-        state = "running" if _is_running(session) else "ended" if command else "watching"
-        age = format_duration(now - session.started)
-        note(f"  {session.id}  {state:<8}  started {age} ago  {command or '(watching only)'}")
