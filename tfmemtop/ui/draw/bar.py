@@ -13,7 +13,7 @@ from tfmemtop.ui.draw.palette import BOLD, DIM, ENDS, FILL, LAYER, LIMIT, LIMIT_
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
 
 EIGHTHS = "▏▎▍▌▋▊▉"
-_LIMIT_MARK = LIMIT + Style(bold=True)
+_LIMIT_LOOK = LIMIT + Style(bold=True)
 _DROPPED_FIRST = (LayerKind.FREE, LayerKind.OTHERS, LayerKind.REST)
 _GAP = "  "
 
@@ -68,24 +68,13 @@ def bar(panel: DevicePanel, width: int, braille: bool = True) -> Line:
     looks = _looks(panel)
     parts = [(text, looks.get(kind, PLAIN)) for text, kind in zip(texts, kinds, strict=True)]
     parts.append((" " * (inner - sum(map(len, texts))), PLAIN))
+    line = segments(parts)
     if panel.limit is not None and panel.limit < total:
-        parts = _marked(parts, panel.limit * inner // total, LIMIT_MARK)
+        at = panel.limit * inner // total
+        before, _, after = Segment.divide(line, [at, at + 1, inner])
+        line = [*before, Segment(LIMIT_MARK, _LIMIT_LOOK), *after]
     left, right = ENDS
-    return [Segment(left, DIM), *segments(parts), Segment(right, DIM)]
-
-
-def _marked(parts: Sequence[tuple[str, Style]], at: int, mark: str) -> list[tuple[str, Style]]:
-    """Return *parts* with *mark* in place of character number *at*."""
-    made: list[tuple[str, Style]] = []
-    begin = 0
-    for text, style in parts:
-        inside = at - begin
-        if 0 <= inside < len(text):
-            made += [(text[:inside], style), (mark, _LIMIT_MARK), (text[inside + 1 :], style)]
-        else:
-            made.append((text, style))
-        begin += len(text)
-    return made
+    return [Segment(left, DIM), *line, Segment(right, DIM)]
 
 
 def usage(panel: DevicePanel) -> str:

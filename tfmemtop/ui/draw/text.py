@@ -67,20 +67,8 @@ def _shortened(text: str) -> str:
 
 
 def cut_left(text: str, cells: int) -> str:
-    """Return *text* without its first *cells* cells. A blank replaces half of a wide character."""
-    if cells <= 0:
-        return text
-    total = cell_len(text)
-    if total <= cells:
-        return ""
-    if text.isascii():
-        return text[cells:]
-    gone = 0
-    for position, character in enumerate(text):
-        if gone >= cells and cell_len(character):
-            return " " * (gone - cells) + text[position:]
-        gone += cell_len(character)
-    return " " * max(0, gone - cells)
+    """Return text without its first *cells* cells. A blank replaces half of a wide character."""
+    return set_cell_size(text[::-1], cell_len(text) - cells)[::-1] if cells > 0 else text
 
 
 def end_of(name: str, width: int, ellipsis: str = "…") -> str:
