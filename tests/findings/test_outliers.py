@@ -279,15 +279,18 @@ def test_a_layer_before_it_in_the_same_step_has_as_large_a_batch() -> None:
 
 
 def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_smaller_batch() -> None:
-    def text(*there: Part) -> str:
+    def text(batch: int, *, trained: bool = False) -> str:
         steps = w.Window()
-        steps.free(steps.allocate(8 * MIB, "BiasAdd", shape=[8, 64, 64, 16]))
-        wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 32 * MIB, "shape": [8, 128, 128, 16]}
-        cause = request(look(), steps.done(t=20.0), parts=there, **wanted)
+        steps.free(steps.allocate(8 * MIB, "BiasAdd", shape=[batch, 64, 64, 16]))
+        if trained:
+            steps.allocate(MIB, "BiasAddGrad", shape=[16])
+        wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 64 * MIB, "shape": [8, 128, 64, 16]}
+        cause = request(look(), steps.done(t=20.0), **wanted)
         return cause.text if cause and cause.key is Key.STEP_LARGER else ""
 
-    assert text(part("Relu", 32 * MIB, shape=(8, 128, 128, 16))), "the pictures are larger"
-    assert not text(part("Relu", 8 * MIB, shape=(8, 64, 64, 16))), "a smaller layer of the same step"
+    assert text(4), "a larger batch"
+    assert not text(8), "a layer before it, or a smaller picture"
+    assert text(8, trained=True), "a step has come to its end"
 
 
 def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:

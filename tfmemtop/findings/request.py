@@ -16,7 +16,7 @@ from tfmemtop.state.attribution import made_at
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.operation_names import named
+from tfmemtop.state.operation_names import Phase, named
 from tfmemtop.state.windows import WindowCourse, recorded, unpacked
 from tfmemtop.tensorflow_text import XLA_RAN_OUT
 from tfmemtop.units import MIB
@@ -54,7 +54,7 @@ class Request(msgspec.Struct, frozen=True):
     def who(self) -> str:
         """The operation and the line that asked: ``ConcatV2 at train.py:9``."""
         name, line = asked_by(self.anatomy)
-        return at_line(name or "The script", line)
+        return at_line(name or "TensorFlow", line)
 
 
 def asked_by(a: Anatomy) -> tuple[str, str | None]:
@@ -152,6 +152,9 @@ def largest_before(
     found: list[tuple[bool, bool, PastRequest]] = []
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
+        # Run eagerly, all layers ask by one name, and without a gradient nothing tells where a step ends.
+        eager = name is not None and "/" not in name
+        one_name = eager and all(named(one).phase is not Phase.BACKWARD for one in course.names)
         for kind, _, freed in _made_by(before, window, course):
             known = list(kind.shape or ())
             if tuple(known) in variables or not (name is None or _same(course.name(kind), name, whole=shape is None)):
@@ -164,7 +167,7 @@ def largest_before(
             ):
                 return None
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
-            if wider and not same:
+            if (wider or (shape and one_name and known[:1] == shape[:1])) and not same:
                 continue
             at_line = name is not None and _is_at(line, hooked, course.name(kind))
             if shape is None or (

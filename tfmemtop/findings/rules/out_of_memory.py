@@ -253,7 +253,7 @@ def asked_for(a: Anatomy, *, shaped: bool = False) -> str:
     function = ""
     if compiled := compiled_name(a):
         name, function, line = "XLA", at_line(f" for the compiled {compiled}", line), None
-    who = at_line(name or "the script", line)
+    who = at_line(name or "TensorFlow", line)
     if a.asked is not None:
         shape = f", {tensor_text(a.shape, None)}" if shaped and a.shape else ""
         return f"{who} asked for {format_bytes(a.asked)}{shape}{function}"
