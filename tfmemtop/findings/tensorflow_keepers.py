@@ -98,7 +98,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     if not any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
         return None
     place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
-    whole = f": {len(parts)} times, {scene.sized(size)}."
+    whole = f": {len(parts)} results, {scene.sized(size)}."
     return Cause(
         Key.CONSTANTS_CAPTURED,
         fitting(f"{place}{code}{whole}", f"{place}{whole}", room=scene.room),

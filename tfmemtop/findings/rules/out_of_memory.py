@@ -195,7 +195,7 @@ class NoRoom(Finding, frozen=True):
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
         failed = AllocationFailed(cause, self.anatomy, self.several)
-        return replace(cause, text=failed.told("TensorFlow waited for room again and again").text)
+        return replace(cause, text=failed.told("Requests waited for room again and again").text)
 
     @property
     def said(self) -> Said:
