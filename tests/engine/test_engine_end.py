@@ -108,8 +108,9 @@ def _text(launched: Launched) -> str:
 PROGRAM = """
 import asyncio, os, subprocess
 from tfmemtop.engine.process.ending import Ending
-from tfmemtop.engine.process.launch import Launch
+from tfmemtop.engine.process.launch import INJECT, Launch
 from tfmemtop.engine.process.run import Runs
+from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.stream import Stream
 from pathlib import Path
 
@@ -121,7 +122,8 @@ launch = Launch(argv=[], cwd="/", environment={})
 runs = Runs(stream, launch, hook_socket=Path("/none"))
 sleep = ["sleep", "300"]
 build, daemon = (subprocess.Popen(sleep, stdout=subprocess.DEVNULL, start_new_session=True) for _ in range(2))
-ending = Ending(stream, runs, b"NOTHING=here", no_gpus, {build.pid})
+host = Host(os.getpid(), INJECT, b"NOTHING=here")
+ending = Ending(stream, runs, host, no_gpus, {build.pid})
 asyncio.run(ending.end(5.0))
 print(build.pid, daemon.pid)
 build.returncode = daemon.returncode = 0

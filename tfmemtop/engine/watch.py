@@ -110,7 +110,8 @@ class Watch:
         ]
         drains = [part.drain for part in (self._output, *sources) if part is not None]
         self.runs = Runs(stream, launch, hook_socket=folder.hook_socket, terminal=terminal, drains=drains)
-        self.ending = Ending(stream, self.runs, marked, self.readings.devices, own_sessions)
+        # With a host of its own, as that of the readings is used in their thread.
+        self.ending = Ending(stream, self.runs, Host(os.getpid(), INJECT, marked), self.readings.devices, own_sessions)
         self.alerts = Alerts(stream, launch, self.runs)
         self._sources = [*sources, self.alerts]
 

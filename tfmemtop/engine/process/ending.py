@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Set
 
 from tfmemtop import events
 from tfmemtop.engine.process.run import Runs
-from tfmemtop.engine.sources.processes import descendants, own_start, session_of
+from tfmemtop.engine.sources.host import Host
 from tfmemtop.engine.sources.readings import DRIVER_WAIT_S
 from tfmemtop.engine.stream import Stream
 from tfmemtop.units import MIB
@@ -70,27 +70,25 @@ class Footprint:
 class Ending:
     """Ends all descendants of this process, and all processes that the script has left behind, including daemons.
 
-    *mark* is in the environment of the script's processes. *read_devices* reads the GPUs at once. *apart* are the
-    process sessions that are not ended: those of tfmemtop's own processes beside the script, such as a build of the
-    probe.
+    *host* finds the processes. *read_devices* reads the GPUs at once. *apart* are the process sessions that are not
+    ended: those of tfmemtop's own processes beside the script, such as a build of the probe.
     """
 
     def __init__(
         self,
         stream: Stream,
         runs: Runs,
-        mark: bytes,
+        host: Host,
         read_devices: Callable[[], Awaitable[list[events.DeviceReading]]],
         apart: Set[int],
     ) -> None:
         self._stream = stream
         self._runs = runs
-        self._mark = mark
+        self._host = host
         self._read_devices = read_devices
         self._apart = apart
         self._footprint = Footprint()
         self._deadline = 0.0
-        self._since = own_start()
         stream.listen(self._footprint.take)
 
     def hasten(self, grace_s: float) -> None:
@@ -154,9 +152,7 @@ class Ending:
 
     def _victims(self) -> set[int]:
         self._runs.reap()
-        alive = descendants(os.getpid(), self._mark, self._since)
-        if self._apart:
-            alive = {pid for pid in alive if session_of(pid) not in self._apart}
+        alive = self._host.find(self._apart)
         if self._runs.pid is not None:
             # The script's main thread may end first. The process then looks like a zombie, while its other threads
             # still hold all its memory.

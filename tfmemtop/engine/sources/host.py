@@ -200,6 +200,11 @@ class Host:
             dict(self._known),
         )
 
+    def find(self, apart: Set[int]) -> set[int]:
+        """Return the processes that belong to the run now, without any figures."""
+        self._discover(set(), 1, apart)
+        return set(self._known)
+
     def _discover(self, wanted: set[int], run: int, apart: Set[int]) -> list[int]:
         """Refresh the known processes and find new ones. Return those that are no longer known."""
         now = time.monotonic()

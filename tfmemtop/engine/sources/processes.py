@@ -154,18 +154,9 @@ def children(pid: int, *, recursive: bool = False) -> list[HostProcess]:
     return []
 
 
-def descendants(root: int, mark: bytes | None = None, since: float = 0.0) -> set[int]:
-    """Return all processes that descend from *root* now, except zombies.
-
-    With *mark*, also the processes that have this entry in their environment and started at *since* or later, in
-    seconds since the epoch, and their descendants. This finds orphans, which have another parent.
-    """
-    found = {process.pid for process in children(root, recursive=True)}
-    for pid in all_pids() - found - {root} if mark else ():
-        with suppress(ProcessLookupError):
-            if HostProcess(pid).started >= since and is_alive(pid) and carries(pid, mark or b""):
-                found |= {pid} | descendants(pid)
-    return found
+def descendants(root: int) -> set[int]:
+    """Return all processes that descend from *root* now, except zombies."""
+    return {process.pid for process in children(root, recursive=True)}
 
 
 def ancestors(pid: int) -> list[int]:
