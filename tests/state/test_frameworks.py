@@ -14,7 +14,7 @@ from tfmemtop.findings.rules.frameworks import OtherPools
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.reports.account import account as account_lines
 from tfmemtop.reports.shared.data import PagePlace
-from tfmemtop.reports.shared.places import MemoryOverTime
+from tfmemtop.reports.shared.places import places
 from tfmemtop.state import State, apply
 from tfmemtop.state.account import Account, accounts
 from tfmemtop.state.pool_views import allocators
@@ -155,11 +155,7 @@ def test_the_series_of_the_metrics_add_up() -> None:
 
 def test_a_page_to_share_has_the_layers_that_are_there() -> None:
     def place_of(*streams: list[events.Event]) -> PagePlace:
-        state, memory = State(), MemoryOverTime()
-        for event in stream_of(*streams):
-            apply(state, event)
-            memory.take(state, event)
-        (place,) = memory.places(state)
+        (place,) = places(seen(*streams))
         return place
 
     place, plain = place_of(TENSORFLOW, OTHERS), place_of(TENSORFLOW)

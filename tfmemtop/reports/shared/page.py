@@ -27,7 +27,7 @@ from tfmemtop.reports.holders import not_recorded
 from tfmemtop.reports.rank_differences import differences as differences_of_ranks
 from tfmemtop.reports.shared.data import PageComparison, PageData, PageDifference, PageRow, PageRun, PageSession
 from tfmemtop.reports.shared.picture import picture
-from tfmemtop.reports.shared.places import COLUMNS, MemoryOverTime
+from tfmemtop.reports.shared.places import COLUMNS, places
 from tfmemtop.reports.shared.runs import ROOM, page_run, reduced
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -45,8 +45,8 @@ def page_session(
     The more sessions are *beside* it on the page, the less of it is shown.
     """
     runs: list[PageRun] = []
-    state, memory = State(), MemoryOverTime(COLUMNS // (1 + beside))
-    for seen in reviews(_watched(stream, state, memory), look_s, alive=alive, state=state):
+    state = State()
+    for seen in reviews(stream, look_s, alive=alive, state=state):
         if (run := page_run(seen)) is not None:
             runs[-1:] = map(reduced, runs[-1:])
             runs.append(run)
@@ -61,17 +61,10 @@ def page_session(
         placement=where(placement) if placement and placement.among_others else "",
         began=began.started if began else 0.0,
         ended=state.now,
-        places=memory.places(state),
+        places=places(state, COLUMNS // (1 + beside)),
         runs=runs,
         notes=list(_notes(state)),
     ), state
-
-
-def _watched(stream: Iterable[Event], state: State, memory: MemoryOverTime) -> Iterator[Event]:
-    """Yield the events of *stream*. Each goes to *memory* as the next is asked for: *state* contains it by then."""
-    for event in stream:
-        yield event
-        memory.take(state, event)
 
 
 def _notes(state: State) -> Iterator[str]:

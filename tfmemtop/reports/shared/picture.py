@@ -21,7 +21,7 @@ _COLUMNS = 120  # of the verdict
 _ROWS, _NAME, _LETTERS = 14, 300, 42  # of the table of holders: rows, pixels and characters of a name
 _GROUND, _TEXT, _QUIET, _GRID, _FAILED = "#ffffff", "#1c2330", "#5b6575", "#d5dbe3", "#c0392b"
 _LAYERS = {
-    **{"in_use": "#009e73", "cached": "#9fd9c3", "context": "#6b4fa3", "outside": "#e69f00", "others": "#a3abb6"},
+    **{"in_use": "#009e73", "cached": "#9fd9c3", "outside": "#e69f00", "others": "#a3abb6"},
     **{"jax": "#56b4e9", "pytorch": "#d55e00", "cupy": "#0072b2", "rmm": "#cc79a7"},
 }
 _CODE = re.compile("`([^`]+)`")
