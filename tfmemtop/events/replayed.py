@@ -84,10 +84,7 @@ class Unreplayed(DescribedEnum):
     NOT_STARTED = "not_started", "the replay cannot be started: {detail}"  # (detail: the error)
     SLOW = "slow", "the replay was not done within {count} s"  # (count: seconds)
     NO_MEMORY = "no_memory", "too little memory is free for the replay"
-    REFUSED = "refused", "the replay did not take the recorded allocations"
     ENDED = "ended", "the replay ended before it had answered: exit code {count}"  # (count: its exit status)
-    TOO_FEW = "too_few", "the replay ended after {count} answers"  # (count: how many)
-    NOT_UNDERSTOOD = "not_understood", "the replay's answer cannot be read: {detail}"  # (detail: why)
     NO_ANSWER = "no_answer", "the replay gave no answer"  # (detail: the last line that it printed, if any)
 
 

@@ -20,7 +20,7 @@ _MAGIC = b"TFMRPL5\0"
 _FIRST_OF_TWO = b"order "  # lines of an answer
 _MEMORY_LEAST, _MEMORY_MOST = 1 << 28, 8 << 30
 _PROCESSOR_S, _LONGEST_S = 60, 600  # of processor time, and of time in all
-_UNSATISFIED, _NO_MEMORY = 2, 3  # exit statuses
+_NO_MEMORY = 3  # an exit status
 _PASSED_ON = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
 
 
@@ -147,7 +147,7 @@ class Replayer:
         )
         answers = [*parse(questions, self._lines(len(questions)))]
         if len(answers) != len(questions):
-            raise self._why(len(answers))
+            raise self._why()
         return answers
 
     def _send(self, data: bytes) -> None:
@@ -165,17 +165,13 @@ class Replayer:
             yield line.decode(errors="replace")
             questions -= not line.startswith(_FIRST_OF_TWO)
 
-    def _why(self, answered: int) -> NotReplayed:
+    def _why(self) -> NotReplayed:
         status = self._process.wait()
         if not self._timer.is_alive():
             return NotReplayed("slow", count=_LONGEST_S)
         if status == _NO_MEMORY:
             return NotReplayed("no_memory")
-        if status == _UNSATISFIED:
-            return NotReplayed("refused")
-        if status != 0:
-            return NotReplayed("ended", count=status if status > 0 else SIGNALLED - status)
-        return NotReplayed("too_few", count=answered)
+        return NotReplayed("ended", count=status if status >= 0 else SIGNALLED - status)
 
 
 def run(
@@ -219,19 +215,16 @@ def parse(questions: Iterable[Question], lines: Iterable[str]) -> Iterator[Answe
     of that other order as the one in order.
 
     Raises:
-        NotReplayed: the lines are not such output.
+        ValueError: the lines are not such output.
     """
     words = map(str.split, lines)
-    try:
-        for question, (kind, *figures) in zip(questions, words, strict=False):
-            if kind != "order":
-                yield Ends(*map(int, figures)) if kind == "smallest" else None
-            elif (second := next(words, None)) is not None:
-                in_order, waiting = _outcome(figures), _outcome(second[1:])
-                asked = question.growth, question.collects, question.limit
-                yield SettingReplayed(*asked, in_order, None if in_order.fits else waiting)
-    except (TypeError, ValueError) as error:
-        raise NotReplayed("not_understood", str(error)) from error
+    for question, (kind, *figures) in zip(questions, words, strict=False):
+        if kind != "order":
+            yield Ends(*map(int, figures)) if kind == "smallest" else None
+        elif (second := next(words, None)) is not None:
+            in_order, waiting = _outcome(figures), _outcome(second[1:])
+            asked = question.growth, question.collects, question.limit
+            yield SettingReplayed(*asked, in_order, None if in_order.fits else waiting)
 
 
 def _outcome(figures: list[str]) -> Outcome:
