@@ -316,18 +316,18 @@ class Forks:
         self._hooked, self._bare, self._folder = hooked, bare, folder
         self._started: list[Forked] = []
 
-    def start(self, monitor: Monitor | None, *arguments: str) -> Process:
+    def start(self, monitor: Monitor | None, *arguments: str, **more: str) -> Process:
         """Start a script like the function ``start``. The first of *arguments* is the path of the script.
 
-        *monitor* is None, for no hook, or the monitor of the test.
+        *monitor* is None, for no hook, or the monitor of the test. Of *more*, the hook heeds nothing: it has started.
         """
         forking = self._bare if monitor is None else self._hooked
-        self._started.append(forking.start(*arguments, folder=self._folder))
+        self._started.append(forking.start(*arguments, folder=self._folder, **more))
         return self._started[-1]
 
-    def run(self, monitor: Monitor | None, *arguments: str) -> ProcessOutcome:
+    def run(self, monitor: Monitor | None, *arguments: str, **more: str) -> ProcessOutcome:
         """Run a script like the function ``run``."""
-        return outcome(self.start(monitor, *arguments))
+        return outcome(self.start(monitor, *arguments, **more))
 
     def both(self, monitor: Monitor, *arguments: str) -> tuple[ProcessOutcome, ProcessOutcome]:
         """Run a script without and with the hook, like the function ``both``."""

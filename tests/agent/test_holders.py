@@ -57,7 +57,7 @@ class Net(tf.Module):
         self.parts = [tf.Variable(tf.zeros([100, 100 + number])) for number in range(3)]
 
 search, net = Search(), Net()
-search.done += [(0.5, made()) for _ in range(5)]
+search.done += [(0.5, made()) for _ in range(3)]
 model = made()
 by_user = {"ada": Net(), "eve": Net()}
 tried = {"deep": {rate: Net() for rate in (1, 2)}, "wide": {rate: Net() for rate in (1, 2, 3)}}
@@ -76,8 +76,8 @@ wait()
     census = ask(monitor, process)
     assert census["gone"] == []
     found = groups(census)
-    assert found["variables", "search.done[*][1]"] == [20, 5 * WEIGHTS, 5]
-    assert found["optimizer", "search.done[*][1]"] == [5 * (8 + 2), 5 * (2 * WEIGHTS + SCALARS), 5]
+    assert found["variables", "search.done[*][1]"] == [12, 3 * WEIGHTS, 3]
+    assert found["optimizer", "search.done[*][1]"] == [3 * (8 + 2), 3 * (2 * WEIGHTS + SCALARS), 3]
     assert found["variables", "model"] == [4, WEIGHTS, 0]
     assert found["variables", "net"] == [3, 4 * 100 * 303, 0]
     assert found["variables", "by_user[*]"] == [6, 2 * 4 * 100 * 303, 2]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hooked import Forks, Monitor, outcome, run, start
+from tests.hooked import Forks, Monitor, outcome, start
 from tfmemtop.agent.devices import VARIABLES
 from tfmemtop.settings import KEPT_VARIABLES
 
@@ -41,9 +41,11 @@ model = build()
 """
 
 
-def test_the_line_that_made_the_devices_is_the_scripts_own(monitor: Monitor, script: Script, tmp_path: Path) -> None:
+def test_the_line_that_made_the_devices_is_the_scripts_own(
+    monitor: Monitor, script: Script, forks: Forks, tmp_path: Path
+) -> None:
     (tmp_path / "layers.py").write_text(LAYERS)
-    done = run(monitor, script(LATE), TF_DEVICE_MIN_SYS_MEMORY_IN_MB="9" * 600, AWS_SECRET_ACCESS_KEY="x")
+    done = forks.run(monitor, script(LATE), TF_DEVICE_MIN_SYS_MEMORY_IN_MB="9" * 600, AWS_SECRET_ACCESS_KEY="x")
     assert done.code == 0 and done.out.startswith("asked in time\n"), done.err
     (made,) = monitor.of("initialised")
     lines = LAYERS.splitlines()

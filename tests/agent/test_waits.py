@@ -6,14 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.hooked import Monitor, outcome, start
+from tests.hooked import Forks, Monitor, outcome
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.events import Chunks
 from tfmemtop.tensorflow_text import parse_exhausted
 
 Script = Callable[[str], str]
 
-POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "64"}
 MIB = 1 << 20
 
 RUNNING_OUT = """
@@ -47,14 +46,13 @@ def exhausted(event: dict[str, object]) -> bool:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
+    folder = tmp_path / "dumps"
     folder.mkdir()
     return folder
 
 
-def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Script, data: Path) -> None:
-    path = script(RUNNING_OUT)
-    process = start(monitor, path, "room", "fail", TFMEMTOP_DATA=str(data), **POOL)
+def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Script, forks: Forks, data: Path) -> None:
+    process = forks.start(monitor, script(RUNNING_OUT), "room", "fail", TF_CPU_BFC_MEM_LIMIT_IN_MB="64")
     assert process.stdout is not None and process.stdin is not None
     monitor.wait_for(lambda event: sum(bool(one["in_use"] or one["peak"]) for one in monitor.of("allocator")) > 20)
     process.stdin.write("\n")

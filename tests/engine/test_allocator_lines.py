@@ -1,7 +1,6 @@
 """The lines that the probe keeps become events. A file of nonsense does no harm."""
 
 import asyncio
-import os
 import time
 from pathlib import Path
 
@@ -77,13 +76,3 @@ async def test_what_else_may_be_in_the_file_does_no_harm(desk: Desk) -> None:
     assert not desk.append(b"\xff\n\n1\n" + b"9" * 99 + b" " + LINE + b"\n" + LINE + b"\nx" * 9 + b"\n")
     assert desk.append(b"9" * 18 + b" " + LINE + b"\xff\n")
     assert not desk.append(b"1 " + b"x" * LARGEST + b"\n") and not desk.append(b"1 " + LINE + b"\n")
-
-
-async def test_only_a_file_of_this_folder_is_read(desk: Desk, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_bytes(b"1 " + LINE + b"\n")
-    desk.file.symlink_to(other)
-    assert not desk.read()
-    desk.file.unlink()
-    os.mkfifo(desk.file)
-    assert not desk.read()

@@ -7,7 +7,6 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -66,16 +65,6 @@ def look(made: dict[str, Made]) -> Iterator[Look]:
     found.close()
 
 
-def test_one_that_stays_unsound_is_given_up_beside_one_that_is_sound(made: dict[str, Made], look: Look) -> None:
-    assert {device: figures.in_use for device, (_, figures) in look.read().items()} == dict.fromkeys(made, IN_USE)
-    made["GPU:1"].use(POOL + 1)
-    for _ in range(READINGS):
-        assert "GPU:1" in look._pools
-        assert look.read().keys() == {"GPU:0", "GPU:2"}
-    assert look._pools.keys() == {"GPU:0", "GPU:2"}
-    assert look.about.state is OutsideState.READING and look.about.damage is None  # the others are still read
-
-
 def test_each_has_its_own_count(made: dict[str, Made], look: Look) -> None:
     made["GPU:0"].use(POOL + 1)
     made["GPU:1"].use(POOL + 1)
@@ -91,14 +80,3 @@ def test_each_has_its_own_count(made: dict[str, Made], look: Look) -> None:
         look.read()
     assert not look._pools
     assert (look.about.state, look.about.damage) == (OutsideState.NOT_SOUND, Damage.FIGURES)
-
-
-def test_a_process_whose_memory_has_gone_has_no_pools(made: dict[str, Made], look: Look) -> None:
-    for one in made.values():
-        one.use(POOL + 1)
-    for _ in range(READINGS - 1):
-        look.read()
-    with Path(os.devnull).open("rb") as nothing:  # reads as the memory of a process that has ended
-        assert look._memory is not None and look._memory._descriptor is not None
-        os.dup2(nothing.fileno(), look._memory._descriptor)
-    assert look.read() == {} and look._pools == {}

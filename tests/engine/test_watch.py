@@ -15,7 +15,7 @@ from tfmemtop.engine.process.launch import Launch
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.engine.watch import Watch
-from tfmemtop.events import Event, Initialised, Run, RunEnd
+from tfmemtop.events import Event, Initialised, RunEnd
 from tfmemtop.frameworks import FrameworkName, UsedFramework
 from tfmemtop.settings import Settings
 
@@ -96,26 +96,3 @@ async def test_settings_are_checked_though_the_driver_hangs_by_now(watched: Watc
             await watch.prepare(["true"], Settings(memory_limit=81 * GIB))
         with pytest.raises(ValueError, match="there is no GPU 1"):
             await watch.prepare(["true"], Settings(gpus=(1,)))
-
-
-@pytest.mark.programs
-async def test_what_was_prepared_is_what_is_started(watched: Watched, tmp_path: Path) -> None:
-    async with watched.watch as watch:
-        command = ["sh", "-c", 'echo "$WHO $EXTRA $CUDA_VISIBLE_DEVICES" >told']
-        run = await watch.prepare(command, Settings(gpus=(0,), environment={"EXTRA": "first"}))
-        await watch.prepare(command, Settings(environment={"EXTRA": "second"}))
-        watch.start(run)
-        await asyncio.wait_for(watch.ended(), PATIENCE_S)
-    assert (tmp_path / "told").read_text() == "the user first GPU-1\n"
-    (told,) = [event for event in watched.events if isinstance(event, Run)]
-    assert (told.argv, told.settings) == (command, run.settings)
-
-
-@pytest.mark.programs
-async def test_it_can_be_ended_and_started_again(watched: Watched) -> None:
-    async with watched.watch as watch:
-        for _ in range(2):
-            watch.start(await watch.prepare(["sleep", "300"], Settings()))
-            await watch.ending.end(5.0)
-    ends = [(event.run, event.signal) for event in watched.events if isinstance(event, RunEnd)]
-    assert ends == [(1, 15), (2, 15)]

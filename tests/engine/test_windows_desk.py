@@ -18,7 +18,6 @@ from tests.engine.window_files import told
 from tests.engine.windows_read import Unpacked, a_window
 from tests.findings.situations import begin, effective, reading
 from tests.patience import PATIENCE_S
-from tfmemtop import events
 from tfmemtop.engine.sources import windows
 from tfmemtop.engine.sources.window_file import file_name
 from tfmemtop.engine.sources.windows import FindingWindows, WindowReader
@@ -37,7 +36,6 @@ from tfmemtop.events import (
     Window,
     Windowless,
 )
-from tfmemtop.findings.rules.leaks import WindowWishes
 
 
 class Desk:
@@ -162,15 +160,6 @@ async def test_an_error_of_ours_is_told_and_the_next_window_is_read(
     assert isinstance(event, Holders) and not event.is_missing and desk.files() == []
 
 
-async def test_too_many_windows_at_once_are_not_read(desk: Desk) -> None:
-    data = a_window()
-    for number in range(40):
-        desk.put(data, number)
-    events = [event for event in desk.told() if isinstance(event, Holders)]
-    assert 0 < sum(not event.is_missing for event in events) <= 17 and len(events) == 40
-    assert desk.files() == []
-
-
 @pytest.mark.long
 async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     data = [a_window(100, seed) for seed in range(3)]
@@ -189,10 +178,7 @@ async def test_windows_leave_nothing_in_the_memory(desk: Desk) -> None:
     assert held[2] < held[1] + 50_000
 
 
-@pytest.mark.parametrize("first", [w.step(1).done(t=4.0, opened=events.Opened.START), w.census(t=4.0)])
-async def test_a_leak_has_a_window_opened_though_nobody_looks(
-    first: events.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_leak_has_a_window_opened_though_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "LOOK_S", 0.01)
     stream, sent = Stream(), asyncio.Queue[tuple[int, dict[str, Any]]]()
 
@@ -200,26 +186,9 @@ async def test_a_leak_has_a_window_opened_though_nobody_looks(
     following.begin()
     rise = [reading(5.0 + i, s.GIB + i * s.MIB, pool=2 * s.GIB) for i in range(240)]
     try:
-        for event in [*begin(), effective(True), first, *rise]:
+        for event in [*begin(), effective(True), w.census(t=4.0), *rise]:
             stream.publish(event)
         assert await asyncio.wait_for(sent.get(), PATIENCE_S) == (100, {"do": "holders", "finding": True})
         assert sent.empty()
     finally:
         following.close()
-
-
-async def test_a_failure_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> list[int]:
-        raise ValueError("on purpose")
-
-    monkeypatch.setattr(windows, "LOOK_S", 0.01)
-    monkeypatch.setattr(WindowWishes, "due", fails)
-    stream, told = Stream(), asyncio.Queue[events.Notice]()
-    stream.listen(lambda event: told.put_nowait(event) if isinstance(event, events.Notice) else None)
-
-    following = FindingWindows(stream, lambda *_: None)
-    following.begin()
-    stream.publish(w.step(1).done(t=4.0, opened=events.Opened.START))
-    notice = await asyncio.wait_for(told.get(), PATIENCE_S)
-    assert notice.kind is events.NoticeKind.FINDINGS_WITHOUT_WINDOWS
-    assert notice.detail == "ValueError: on purpose" and told.empty()
