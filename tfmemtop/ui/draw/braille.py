@@ -5,6 +5,7 @@ denser for the more important layers, and an unbroken outline above it. Without 
 glyph that the bar uses.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -62,6 +63,12 @@ _TEXTURE = {
     "r": ((0, 1, 0, 1), (0, 0, 0, 0)),
     "o": ((1, 0, 0, 0), (0, 0, 0, 0)),
 }
+
+
+def joined(dots: Sequence[int | None]) -> list[range]:
+    """Return the dots of a line through *dots*, one for each half of a column, joined from each to the next."""
+    ends = ([end for end in pair if end is not None] if pair[1] is not None else [] for pair in pairwise([None, *dots]))
+    return [range(min(each), max(each) + 1) if each else range(0) for each in ends]
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -12,7 +12,6 @@ and from then on only moves left. So a frame costs the same however long the ses
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from statistics import median
 
 import msgspec
@@ -22,7 +21,7 @@ from rich.cells import cell_len
 from tfmemtop.safe import safe
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
-from tfmemtop.ui.draw.braille import STYLES, Column, Look, painted
+from tfmemtop.ui.draw.braille import STYLES, Column, Look, joined, painted
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.palette import FAILED_MARK, MARK, TICK, UP
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
@@ -172,11 +171,7 @@ def _steps_line(steps: Sequence[float | None], units: int) -> list[range]:
     """Return the dots, of *units* from the bottom, of a line through *steps*, joined from each value to the next."""
     top_s = steps_top_s(steps)
     dots = [None if one is None else min(units - 1, int(one / top_s * units)) for one in steps]
-    line = []
-    for before, dot in pairwise([None, *dots]):
-        ends = [end for end in (before, dot) if end is not None]
-        line.append(range(0) if dot is None else range(min(ends), max(ends) + 1))
-    return line
+    return joined(dots)
 
 
 def _area(columns: Sequence[Column], look: Look) -> list[tuple[str, str]]:

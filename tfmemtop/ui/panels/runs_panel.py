@@ -1,7 +1,6 @@
 """H: the runs of this session, a graph of two of them laid over one another, and their difference in words."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -11,15 +10,15 @@ from textual.geometry import clamp
 
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.reports.comparison_text import differing, how_it_ended, name, sentences, settings
-from tfmemtop.state.comparable import Measure, Overlay, Trace, measures, overlay
+from tfmemtop.state.comparable import Measure, Overlay, measures, overlay
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import program
-from tfmemtop.ui.draw.braille import DOTS
+from tfmemtop.ui.draw.braille import DOTS, joined
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.columns import figures as figures_of
 from tfmemtop.ui.draw.lines import Line, fit, paragraph, styled
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, GOOD, PLAIN, RUN_MARKS, RUNS, TICK, WARNING
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, GOOD, LINE, PLAIN, RUN_MARKS, RUNS, TICK, WARNING
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.draw.window import span_text
@@ -255,29 +254,20 @@ def _legend(runs: Sequence[RunFigures], peaks: Sequence[str], width: int) -> lis
         words = f" {DOT} ".join([*differing(run, others), f"at most {peaks[which]}"])
         left = f"run {run.run}  "
         told = fit(words, max(4, width - 5 - len(left)))
-        lines.append([Segment(f" {_swatch(which)} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
+        lines.append([Segment(f" {LINE}{RUN_MARKS[which]}{LINE} ", RUNS[which]), Segment(left, BOLD), Segment(told)])
     return lines
 
 
-# The graph: each of two runs is a line with its own colour, its own stroke and its own mark.
-# In Braille the first line is solid and the second one is dashed. So they can be distinguished in one colour too, and
-# where one covers the other. In ASCII a line is made of its mark.
+# The graph: each of two runs is a line with its own colour and its own mark. Without Braille it is made of its mark.
 
 _STYLES = {"0": RUNS[0], "1": RUNS[1], "2": PLAIN}  # by the run that a cell belongs to; 2: none
 _SINCE = "since each run's start"
 _MARK_EVERY = 14  # cells
-_BOTH = "@"  # where two lines meet, if they are made of marks
 
 
 def _samples(width: int) -> int:
     """Return how many columns an overlay needs for a graph *width* cells wide."""
     return max(1, width - GUTTER) * 2
-
-
-def _swatch(which: int) -> str:
-    """Return a piece of the line of the first (0) or the second (1) run, for the legend; three cells."""
-    mark = RUN_MARKS[which]
-    return f"─{mark}─" if which == 0 else f"╌{mark}╌"
 
 
 def _drawn(laid: Overlay, capacity: int | None, width: int, height: int, braille: bool) -> list[Line]:
@@ -291,66 +281,30 @@ def _drawn(laid: Overlay, capacity: int | None, width: int, height: int, braille
         return []
     peaks = [trace.peak for trace in laid.traces if trace.peak] or [0]
     chosen = scale(ScaleChoice.AUTO, min(peaks), max(peaks), capacity)
-    canvas = _Canvas(cells, rows, chosen, braille)
-    for which, trace in enumerate(laid.traces):
-        canvas.line(which, trace)
-    for which, trace in enumerate(laid.traces):
-        canvas.marks(which, trace)
+    text, codes = [[" "] * cells for _ in range(rows)], [["2"] * cells for _ in range(rows)]
+
+    def draw(dot: int, column: int, which: int, drawn: str) -> None:
+        row, cell = rows - 1 - dot // 4, column // 2
+        if drawn > "\u2800" and text[row][cell] > "\u2800":  # what the other run, or the left half, has there stays
+            drawn = chr(ord(drawn) | ord(text[row][cell]))
+        text[row][cell], codes[row][cell] = drawn, str(which)
+
+    courses = [
+        [None if size is None else max(0, chosen.units(size, rows * 4) - 1) for size in trace.heights[: cells * 2]]
+        for trace in laid.traces
+    ]
+    for which, dots in enumerate(courses):
+        for column, line in enumerate(joined(dots)):
+            for dot in line:
+                draw(dot, column, which, chr(0x2800 | DOTS[column % 2][dot % 4]) if braille else RUN_MARKS[which])
+    for which, dots in enumerate(courses):
+        known = [(column, dot) for column, dot in enumerate(dots) if dot is not None]
+        for column, dot in known:
+            if column == known[-1][0] or column % (2 * _MARK_EVERY) == which * _MARK_EVERY:
+                draw(dot, column, which, RUN_MARKS[which])
     left = gutters(chosen.figures(rows), rows)
-    return [*(left[row] + canvas.row(row) for row in range(rows)), _axis(laid, chosen, cells)]
-
-
-class _Canvas:
-    """Cells with the dots, or the marks, of both runs."""
-
-    def __init__(self, cells: int, rows: int, chosen: Scale, braille: bool) -> None:
-        self._cells, self._rows, self._scale, self._braille = cells, rows, chosen, braille
-        self._bits = [[[0] * cells for _ in range(rows)] for _ in range(2)]  # by run, row from the top, cell
-        self._mark: dict[tuple[int, int], int] = {}
-
-    def _dot(self, size: int, of: int) -> int:
-        """Return which of *of* dots, counted from the bottom, stands for *size* bytes."""
-        return max(0, self._scale.units(size, of) - 1)
-
-    def line(self, which: int, trace: Trace) -> None:
-        """Draw a line from reading to reading. A jump is drawn as a solid vertical line."""
-        dots = [None if size is None else self._dot(size, self._rows * 4) for size in trace.heights[: self._cells * 2]]
-        for column, (before, dot) in enumerate(pairwise([None, *dots])):
-            if dot is None:
-                continue
-            jump = before is not None and abs(dot - before) > 1
-            if which == 1 and not jump and column // 2 % 2 and self._braille:
-                continue  # a gap of the dashed line
-            low, high = (min(before, dot), max(before, dot)) if jump and before is not None else (dot, dot)
-            for each in range(low, high + 1):
-                self._bits[which][self._rows - 1 - each // 4][column // 2] |= DOTS[column % 2][each % 4]
-
-    def marks(self, which: int, trace: Trace) -> None:
-        """Put a run's marks along its line at regular distances, different from the other run's, and at its end."""
-        known = [column for column, size in enumerate(trace.heights[: self._cells * 2]) if size is not None]
-        for column in known:
-            cell, size = column // 2, trace.heights[column]
-            here = cell % _MARK_EVERY == (3, 3 + _MARK_EVERY // 2)[which] and column < known[-1] - 8
-            if size is not None and column % 2 == 0 and (here or column >= known[-1] - 1):
-                self._mark[self._rows - 1 - self._dot(size, self._rows * 4) // 4, cell] = which
-
-    def row(self, row: int) -> Line:
-        """Return one line of cells as segments."""
-        text, codes = [], []
-        for cell in range(self._cells):
-            first, second = self._bits[0][row][cell], self._bits[1][row][cell]
-            owner = 2 if not (first or second) else int(bool(second))
-            if (mark := self._mark.get((row, cell))) is not None and (self._braille or not (first and second)):
-                text.append(RUN_MARKS[mark])
-                owner = mark
-            elif owner == 2:
-                text.append(" ")
-            elif not self._braille:
-                text.append(_BOTH if first and second else RUN_MARKS[owner])
-            else:
-                text.append(chr(0x2800 | first | second))
-            codes.append(str(owner))
-        return styled("".join(text), "".join(codes), _STYLES)
+    area = (styled("".join(text[row]), "".join(codes[row]), _STYLES) for row in range(rows))
+    return [*([*figure, *line] for figure, line in zip(left, area, strict=True)), _axis(laid, chosen, cells)]
 
 
 def _axis(laid: Overlay, chosen: Scale, cells: int) -> Line:
