@@ -184,14 +184,9 @@ raise SystemExit(5)
 """
 
 
-@pytest.mark.parametrize("size", [(80, 24), (121, 37)], ids=str)
-def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(
-    start: Start,
-    home: Path,
-    size: tuple[int, int],
-) -> None:
+def test_it_starts_in_the_size_that_it_has_once_all_is_drawn(start: Start, home: Path) -> None:
     (home / "py").symlink_to(sys.executable)
-    child = start("--record", "run.jsonl", "--", "./py", "-c", ASKS_TWICE, size=size)
+    child = start("--record", "run.jsonl", "--", "./py", "-c", ASKS_TWICE, size=(80, 24))
     child.expect("Output")
     child.expect("py -c import")  # its row in the table shows that readings have come
     child.send("i")
