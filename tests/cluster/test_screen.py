@@ -71,10 +71,10 @@ async def test_filter_sort_and_a_way_back(monitored: Monitored) -> None:
         await pilot.press("escape", "slash", *"rank:1 node1", "enter")
         assert "Ranks and GPUs 1 of 6" in shown(app)
         await pilot.press("escape", "full_stop")
-        hosts = [row.host for row in app.main.table.arranged]
+        hosts = [row.host for row in app.table.arranged]
         assert "sort HOST" in shown(app) and hosts == sorted(hosts)
         await pilot.press("I")
-        assert [row.host for row in app.main.table.arranged] == sorted(hosts, reverse=True)
+        assert [row.host for row in app.table.arranged] == sorted(hosts, reverse=True)
         await pilot.press("question_mark")
         await until(app, lambda text: "every word must be somewhere in the row" in text)
         await pilot.press("escape", "q")

@@ -18,7 +18,6 @@ from tfmemtop.state.fold import apply
 from tfmemtop.state.pool_views import PoolMap, choose, pool_map
 from tfmemtop.state.pool_views import pools as known_pools
 from tfmemtop.state.views import host_memory, panels
-from tfmemtop.ui.screens.questions import limit_suggestions
 
 KEY = (100, "GPU:0")
 CUTS: list[pools.Cut] = [
@@ -118,10 +117,10 @@ def test_the_cpus_pool_stands_in_the_containers_memory() -> None:
     (panel,) = panels(state)
     assert panel.capacity == 16 * s.GIB
     assert activity(panel) == ("host CPU 25%", "8.0 of the container's 16.0 GiB")
-    assert ("50%", "half of the container's 16.0 GiB") in limit_suggestions([], host_memory(state).limited)
+    assert host_memory(state).limited == "the container's 16.0 GiB"
     plain = s.fold([s.session(), *told])
     assert activity(panels(plain)[0]) == ("host CPU 25%",)
-    assert ("50%", "half of the memory there is") in limit_suggestions([], host_memory(plain).limited)
+    assert host_memory(plain).limited is None
 
 
 def test_a_relaunched_scripts_pool_is_as_large_as_was_chosen_until_it_is_read() -> None:

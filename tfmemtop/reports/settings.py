@@ -1,6 +1,7 @@
 """The text of settings, in short words. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tfmemtop.settings import Settings, masked
 from tfmemtop.state.figures import EffectiveSettings
@@ -12,21 +13,28 @@ SCRIPTS_OWN = "the script's own settings"
 XLA_REPORT = "XLA's report"
 
 
+def _gpus(indices: Sequence[int]) -> str:
+    return "GPUs " + ",".join(map(str, indices)) if indices else "no GPU"
+
+
+_WORDS: dict[str, tuple[Callable[[Any], str], str]] = {
+    "growth": ("growth {}".format, "growth as the script says"),
+    "memory_limit": (lambda size: f"limit {format_bytes(size)}", "limit as the script says"),
+    "allocator": (str, "allocator as the script says"),
+    "gpus": (_gpus, "all GPUs"),
+    "cpu_pool": (lambda size: f"CPU pool {format_bytes(size)}", "CPU pool as the script says"),
+    "xla_report": (lambda _: XLA_REPORT, f"no {XLA_REPORT}"),
+}
+"""By setting: what a value is called, and what it is called that the user no longer chooses it."""
+
+
+def _is_chosen(value: object) -> bool:
+    return value is not None and value is not False
+
+
 def chosen(settings: Settings) -> list[str]:
     """Return what the user chose, in a fixed order: ``["growth on", "limit 4.0 GiB"]``; empty if nothing."""
-    words = []
-    if settings.growth:
-        words.append(f"growth {settings.growth}")
-    if settings.memory_limit is not None:
-        words.append(f"limit {format_bytes(settings.memory_limit)}")
-    if settings.allocator:
-        words.append(settings.allocator)
-    if settings.gpus is not None:
-        words.append(_gpus(settings.gpus))
-    if settings.cpu_pool is not None:
-        words.append(f"CPU pool {format_bytes(settings.cpu_pool)}")
-    if settings.xla_report:
-        words.append(XLA_REPORT)
+    words = [say(value) for name, (say, _) in _WORDS.items() if _is_chosen(value := getattr(settings, name))]
     return words + [f"{name}={masked(name, value)}" for name, value in sorted(settings.environment.items())]
 
 
@@ -63,24 +71,10 @@ def in_effect(effect: EffectiveSettings, *, usual: bool = True) -> list[str]:
 def changes(argv: Sequence[str], new: Settings, argv_before: Sequence[str], old: Settings) -> list[str]:
     """Return how a run of *argv* with settings *new* differs from one of *argv_before* with *old*; empty if nowhere."""
     words = []
-    if new.growth != old.growth:
-        words.append(f"growth {new.growth or 'as the script says'}")
-    if new.memory_limit != old.memory_limit:
-        words.append(f"limit {format_bytes(new.memory_limit)}" if new.memory_limit else "limit as the script says")
-    if new.cpu_pool != old.cpu_pool and (new.cpu_pool or not new.memory_limit):
-        words.append(f"CPU pool {format_bytes(new.cpu_pool)}" if new.cpu_pool else "CPU pool as the script says")
-    if new.allocator != old.allocator:
-        words.append(new.allocator or "allocator as the script says")
-    if new.gpus != old.gpus:
-        words.append("all GPUs" if new.gpus is None else _gpus(new.gpus))
-    if new.xla_report != old.xla_report:
-        words.append(XLA_REPORT if new.xla_report else f"no {XLA_REPORT}")
-    if new.environment != old.environment:
-        words.append("other environment")
-    if list(argv) != list(argv_before):
-        words.append("other arguments")
-    return words
-
-
-def _gpus(indices: Sequence[int]) -> str:
-    return "GPUs " + ",".join(map(str, indices)) if indices else "no GPU"
+    for name, (say, otherwise) in _WORDS.items():
+        value = getattr(new, name)
+        # Where there is a limit, it sets the CPU's pool.
+        if value != getattr(old, name) and not (name == "cpu_pool" and not value and new.memory_limit):
+            words.append(say(value) if _is_chosen(value) else otherwise)
+    words += ["other environment"] * (new.environment != old.environment)
+    return words + ["other arguments"] * (list(argv) != list(argv_before))

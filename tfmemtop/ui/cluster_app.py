@@ -1,4 +1,4 @@
-"""The cluster's app and its screen: the server, the table, what is wrong with the chosen row, the keys.
+"""The cluster's app: the server, the table, what is wrong with the chosen row, the keys.
 
 The table has one row for each rank or GPU, the worst first. A frame draws only the rows in view.
 """
@@ -13,13 +13,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 
 from tfmemtop.cluster.answers import remark
 from tfmemtop.cluster.rows import ClusterRow, Kind, Pool, natural
 from tfmemtop.cluster.watch import ClusterWatch, Seen, no_answer, nothing_of
 from tfmemtop.safe import safe
-from tfmemtop.state import State
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting_columns, side_by_side
@@ -29,7 +28,7 @@ from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Hints, Key, KeyBar
 from tfmemtop.ui.panels.row_table import RowTable
 from tfmemtop.ui.screen_app import ScreenApp
-from tfmemtop.ui.screens import Changed, Drawn
+from tfmemtop.ui.screens import Changed
 from tfmemtop.units import GIB, UNKNOWN, format_duration, format_short
 
 ASKED = "Prometheus is being asked …"
@@ -197,10 +196,9 @@ KEYS: tuple[Key, ...] = (
 )
 """The keys of the cluster's screen. Those of a session's screens are in ``ui/keys.py``."""
 
-_NOTHING_WRONG = "The figures show nothing wrong here."
-_CHOSEN, _CHOSEN_SHORT = 4, 2
+_CHOSEN, _CHOSEN_SHORT, _ROOMY = 4, 2, 18
 """Lines for what is wrong with the chosen row, title included: on a screen of ``_ROOMY`` lines, and on a lower one."""
-_ROOMY = 18
+_NOTHING_WRONG = "The figures show nothing wrong here."
 
 
 class ClusterHeader(Panel):
@@ -247,68 +245,6 @@ class ChosenPanel(Panel):
         return [self.title_line(width, row.whose, row.model), *([Segment(f"  {line}", style)] for line in rows)]
 
 
-class ClusterScreen(Drawn, Screen[None]):
-    """The screen of a cluster. It draws what the app has read last."""
-
-    def __init__(self, url: str, job: str | None) -> None:
-        super().__init__()
-        self._url = url
-        named = f" {DOT} job {safe(job)}" if job is not None else ""
-        self.header = ClusterHeader(safe(url.partition("://")[2]) + named)
-        self.table = ClusterTable(job)
-        self.chosen = ChosenPanel(self.table)
-        self.keys = KeyBar(self.hints)
-
-    def compose(self) -> ComposeResult:
-        yield self.header
-        yield self.table
-        yield self.chosen
-        yield self.keys
-
-    def on_mount(self) -> None:
-        self.table.focus()
-        self._fit_chosen()
-        self.call_after_refresh(lambda: self.look(self.table.seen))
-
-    def look(self, seen: Seen) -> None:
-        """Draw *seen*."""
-        self._fit_chosen()
-        self.header.tell(*self._told(seen), seen.at)
-        self.table.look(seen)
-        self.chosen.redraw()
-        self.keys.redraw()
-
-    def _fit_chosen(self) -> None:
-        self.chosen.styles.height = _CHOSEN if self.app.size.height >= _ROOMY else _CHOSEN_SHORT
-
-    def _told(self, seen: Seen) -> tuple[str, Style]:
-        """Return the second line of the header, and its style."""
-        now = time.time()
-        if seen.trouble is not None:
-            told = f"{no_answer(self._url, seen.trouble)}, for {format_duration(now - seen.since)}"
-            old = f"; the figures are {format_duration(now - seen.answered)} old" if seen.answered else ""
-            return told + old, ERROR
-        if not seen.answered:
-            return ASKED, DIM
-        return seen.totals, PLAIN
-
-    def refresh_state(self, state: State) -> None:
-        self.look(self.table.seen)
-
-    def hints(self) -> Hints:
-        """The keys of the last line."""
-        return self.table.mode or [(key.shown, key.footer) for key in KEYS if key.footer]
-
-    @on(ClusterTable.Moved)
-    def _moved(self) -> None:
-        self.chosen.redraw()
-
-    @on(Changed)
-    def _changed(self) -> None:
-        self.keys.redraw()
-        self.table.redraw()
-
-
 class ClusterApp(ScreenApp):
     """Shows the GPUs of many machines. It only reads from Prometheus, and changes nothing."""
 
@@ -318,12 +254,22 @@ class ClusterApp(ScreenApp):
         super().__init__(options)
         self.watch_ = watch
         self.seen = Seen()
-        self.main = ClusterScreen(watch.client.address.url, job)
+        self._url = watch.client.address.url
+        named = f" {DOT} job {safe(job)}" if job is not None else ""
+        self.header = ClusterHeader(safe(self._url.partition("://")[2]) + named)
+        self.table = ClusterTable(job)
+        self.chosen = ChosenPanel(self.table)
+        self.key_bar = KeyBar(self.hints)
 
-    def get_default_screen(self) -> Screen[None]:
-        return self.main
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.table
+        yield self.chosen
+        yield self.key_bar
 
     def on_mount(self) -> None:
+        self.table.focus()
+        self.call_after_refresh(self.redraw)
         self.run_worker(self._follow(), name="follow", exit_on_error=True)
         self.set_interval(1.0, self._tick)
 
@@ -339,7 +285,36 @@ class ClusterApp(ScreenApp):
 
     def redraw(self) -> None:
         """Draw the newest figures."""
-        self._try(lambda: self.main.look(self.seen))
+        self._try(self._draw)
+
+    def _draw(self) -> None:
+        self.chosen.styles.height = _CHOSEN if self.size.height >= _ROOMY else _CHOSEN_SHORT
+        self.header.tell(*self._second_line(self.seen), self.seen.at)
+        self.table.look(self.seen)
+        self.chosen.redraw()
+        self.key_bar.redraw()
+
+    def _second_line(self, seen: Seen) -> tuple[str, Style]:
+        """Return the second line of the header, and its style."""
+        now = time.time()
+        if seen.trouble is not None:
+            told = f"{no_answer(self._url, seen.trouble)}, for {format_duration(now - seen.since)}"
+            old = f"; the figures are {format_duration(now - seen.answered)} old" if seen.answered else ""
+            return told + old, ERROR
+        return (seen.totals, PLAIN) if seen.answered else (ASKED, DIM)
+
+    def hints(self) -> Hints:
+        """The keys of the last line."""
+        return self.table.mode or [(key.shown, key.footer) for key in KEYS if key.footer]
+
+    @on(ClusterTable.Moved)
+    def _moved(self) -> None:
+        self.chosen.redraw()
+
+    @on(Changed)
+    def _changed(self) -> None:
+        self.key_bar.redraw()
+        self.table.redraw()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.redraw)

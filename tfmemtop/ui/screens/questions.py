@@ -100,24 +100,6 @@ def whose_limit(on_gpu: bool) -> str:
     return "each GPU" if on_gpu else "the CPU pool"
 
 
-def limit_prompt(on_gpu: bool, whole: int | None) -> str:
-    """Return how to type a limit; *whole* is the memory there is, in bytes."""
-    return f"For {whose_limit(on_gpu)}, of {format_bytes(whole)}: a size such as 4G or 3500M, or 50%"
-
-
-def limit_suggestions(suggested: Sequence[SuggestedLimit], memory: str | None) -> list[tuple[str, str]]:
-    """Return limits to choose from: the text to type, and what it rests on.
-
-    *memory* names the memory of which a percentage is a share, if that is not all of it.
-    """
-    picks = [
-        ("50%", f"half of {memory or 'the memory there is'}"),
-        ("25%", "a quarter of it"),
-        ("", "as the script says"),
-    ]
-    return [(typed(limit.size), basis(limit)) for limit in suggested] + picks
-
-
 def limit_dialog(state: State, upcoming: NextRun, fitted: SuggestedLimit | None) -> InputDialog[NextRun]:
     """Return the dialog for the limit of the next run, which the user types or picks.
 
@@ -127,15 +109,24 @@ def limit_dialog(state: State, upcoming: NextRun, fitted: SuggestedLimit | None)
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
     memory = None if state.devices else host_memory(state).limited
+    picks = [
+        ("50%", f"half of {memory or 'the memory there is'}"),
+        ("25%", "a quarter of it"),
+        ("", "as the script says"),
+    ]
     has_gpus = bool(state.devices)
+    whole = format_bytes(whole_memory(state, upcoming.settings))
     limit = upcoming.settings.limit(has_gpus=has_gpus)
     return InputDialog(
         "Memory limit of the next run",
-        text=[limit_prompt(has_gpus, whole_memory(state, upcoming.settings)), *_as_shares(upcoming, state)],
+        text=[
+            f"For {whose_limit(has_gpus)}, of {whole}: a size such as 4G or 3500M, or 50%",
+            *_as_shares(upcoming, state),
+        ],
         value="" if limit is None else typed(limit),
         replaces=True,
         read=lambda text: upcoming.with_limit(text, state),
-        suggestions=limit_suggestions(suggested, memory),
+        suggestions=[*((typed(limit.size), basis(limit)) for limit in suggested), *shares, ("", "as the script says")],
     )
 
 
