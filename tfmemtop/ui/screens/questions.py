@@ -109,11 +109,7 @@ def limit_dialog(state: State, upcoming: NextRun, fitted: SuggestedLimit | None)
     if fitted:
         suggested = [fitted, *(one for one in suggested if not one.is_guess)]
     memory = None if state.devices else host_memory(state).limited
-    picks = [
-        ("50%", f"half of {memory or 'the memory there is'}"),
-        ("25%", "a quarter of it"),
-        ("", "as the script says"),
-    ]
+    shares = ("50%", f"half of {memory or 'the memory there is'}"), ("25%", "a quarter of it")
     has_gpus = bool(state.devices)
     whole = format_bytes(whole_memory(state, upcoming.settings))
     limit = upcoming.settings.limit(has_gpus=has_gpus)
