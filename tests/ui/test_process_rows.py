@@ -19,7 +19,7 @@ from tfmemtop.state.model import ProcessState
 from tfmemtop.state.pool_views import allocators
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion, bar, legend
-from tfmemtop.ui.draw.palette import FILL
+from tfmemtop.ui.draw.glyphs import FILL
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.panels.allocator_panel import allocator_table
 from tfmemtop.ui.panels.process_rows import COLUMNS, Cursor, TreeRow, lay_out, process_order, row_line, sort, tree

@@ -22,8 +22,9 @@ from tfmemtop.safe import safe
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.draw.bar import apportion
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting_columns, side_by_side
+from tfmemtop.ui.draw.glyphs import DOT, ENDED, FILL
 from tfmemtop.ui.draw.lines import Line, Panel, fit, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, ENDED, ERROR, FILL, GOOD, PLAIN, TITLE, WARNING
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, TITLE, WARNING
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.keys import Hints, Key, KeyBar
 from tfmemtop.ui.panels.row_table import RowTable

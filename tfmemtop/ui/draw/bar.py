@@ -8,8 +8,9 @@ from rich.style import Style
 
 from tfmemtop.reports.devices import note
 from tfmemtop.state.views import FRAMEWORK_LAYERS, LAYER_NAMES, NEARLY_FULL_PERCENT, DevicePanel, LayerKind
+from tfmemtop.ui.draw.glyphs import ENDS, FILL, LIMIT_MARK
 from tfmemtop.ui.draw.lines import Line, fit, flow, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, ENDS, FILL, LAYER, LIMIT, LIMIT_MARK, NEARLY_FULL, PEAK, PLAIN
+from tfmemtop.ui.draw.palette import BOLD, DIM, LAYER, LIMIT, NEARLY_FULL, PEAK, PLAIN
 from tfmemtop.units import UNKNOWN, format_bytes, format_short
 
 EIGHTHS = "▏▎▍▌▋▊▉"

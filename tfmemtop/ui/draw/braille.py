@@ -14,22 +14,8 @@ from rich.style import Style
 
 from tfmemtop.state.history import Sample
 from tfmemtop.state.views import NEARLY_FULL_PERCENT
-from tfmemtop.ui.draw.palette import (
-    BOLD,
-    CURSOR,
-    DIM,
-    FAILED,
-    FAILED_MARK,
-    FILL,
-    GROUND,
-    LAYER,
-    LIMIT,
-    LIMIT_LINE,
-    MARK,
-    NEARLY_FULL,
-    PLAIN,
-    STEPS,
-)
+from tfmemtop.ui.draw.glyphs import CURSOR, FAILED_MARK, FILL, GROUND, LIMIT_LINE, MARK, STEPS
+from tfmemtop.ui.draw.palette import BOLD, DIM, FAILED, LAYER, LIMIT, NEARLY_FULL, PLAIN
 from tfmemtop.ui.draw.scale import Scale
 
 _CODES = {

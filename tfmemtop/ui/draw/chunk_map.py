@@ -12,8 +12,9 @@ import msgspec
 from rich.segment import Segment
 
 from tfmemtop.state.pool_views import RegionView
+from tfmemtop.ui.draw.glyphs import HERE, LIMIT_MARK
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HERE, LAYER, LIMIT_MARK, PLAIN
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, LAYER, PLAIN
 from tfmemtop.units import UNKNOWN, format_duration, format_short
 
 _CODES = bytes([ord("0"), *[ord("1")] * 85, *[ord("2")] * 85, *[ord("3")] * 84, ord("4")])

@@ -22,8 +22,8 @@ from tfmemtop.safe import safe
 from tfmemtop.state.history import History, Sample
 from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, joined, painted
+from tfmemtop.ui.draw.glyphs import FAILED_MARK, MARK, TICK, UP
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import FAILED_MARK, MARK, TICK, UP
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.window import Window
 from tfmemtop.units import format_short

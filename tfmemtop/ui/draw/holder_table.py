@@ -13,21 +13,9 @@ from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Happened, HolderRow, Listed
 from tfmemtop.state.holders import By, Part
 from tfmemtop.ui.draw.chunk_map import clock
+from tfmemtop.ui.draw.glyphs import ELLIPSIS, FAILED_MARK, HERE, MORE
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
-from tfmemtop.ui.draw.palette import (
-    BOLD,
-    CHOSEN,
-    DIM,
-    ELLIPSIS,
-    FAILED_MARK,
-    HERE,
-    HOLDER,
-    LETTER,
-    MORE,
-    PEAK,
-    PLAIN,
-    WARNING,
-)
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, PEAK, PLAIN, WARNING
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import duration, format_bytes, format_count, format_short
 

@@ -19,7 +19,8 @@ from textual.widget import Widget
 from tfmemtop.failure import not_drawn
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.ui.draw.palette import ELLIPSIS, ERROR, LINE, PLAIN, RULE, TITLE
+from tfmemtop.ui.draw.glyphs import ELLIPSIS, LINE
+from tfmemtop.ui.draw.palette import ERROR, PLAIN, RULE, TITLE
 from tfmemtop.ui.draw.text import wrap
 
 Line = list[Segment]

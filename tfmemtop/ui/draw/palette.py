@@ -1,4 +1,4 @@
-"""Colours and glyphs, in one place.
+"""Colours, in one place.
 
 Only the terminal's own sixteen colours and its own background are used, so that light and dark themes
 both work. Whatever a colour means, a glyph or a word means too.
@@ -55,25 +55,3 @@ LETTER = {kind: letter for kind, (letter, _) in _HOLDERS.items()}
 """The letter of each kind of holder, for places without room for a word."""
 HOLDER = {kind: style for kind, (_, style) in _HOLDERS.items()}
 """The style of each kind of holder."""
-
-# Glyphs. With ``--ascii`` the screen's last filter replaces them by ``charset.to_ascii``; each has a character there.
-
-FILL = {
-    **{"in_use": "█", "cached": "▓", "rest": "▒", "others": "░", "free": "·"},
-    **{"jax": "▞", "pytorch": "▚", "cupy": "▤", "rmm": "▥"},
-}
-"""By kind of layer."""
-ENDS = "▐", "▌"
-RUN_MARKS = "●", "○"
-"""The marks of the first and the second of two runs."""
-LINE, LIMIT_MARK, LIMIT_LINE = "─", "▏", "╌"
-GROUND = "▁"
-"""Memory that is too little to have a height."""
-MARK, CURSOR = "┊", "│"
-"""A moment in a graph, and the chosen one, drawn through the blank cells of its column."""
-STEPS, TICK, FAILED_MARK = "•", "╵", "×"
-HERE = "▸"
-"""The row under the cursor."""
-RUNNING, ENDED = "●", "■"
-DOT, UP, DOWN, MORE, ELLIPSIS = "·", "▲", "▼", "▾", "…"
-BRANCH, LAST_BRANCH, TRUNK = "├─ ", "└─ ", "│  "

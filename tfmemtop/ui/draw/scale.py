@@ -15,8 +15,9 @@ import msgspec
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tfmemtop.ui.draw.glyphs import LINE
 from tfmemtop.ui.draw.lines import Line, styled
-from tfmemtop.ui.draw.palette import DIM, LIMIT, LINE, PLAIN, RULE
+from tfmemtop.ui.draw.palette import DIM, LIMIT, PLAIN, RULE
 from tfmemtop.units import format_short
 
 _HALVINGS_MOST = 10  # a linear scale shows at least a thousandth of a card, since less is not worth showing

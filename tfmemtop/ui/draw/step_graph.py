@@ -19,9 +19,10 @@ from tfmemtop.findings.names import spot
 from tfmemtop.state.holder_views import Lifetime, Lifetimes
 from tfmemtop.state.holders import ORDER, StepSlice
 from tfmemtop.ui.draw.braille import DOTS
+from tfmemtop.ui.draw.glyphs import CURSOR, DOWN, HERE, MARK
 from tfmemtop.ui.draw.holder_table import shape_text
 from tfmemtop.ui.draw.lines import Line, fit, styled, width_of
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, CURSOR, DIM, DOWN, HERE, HOLDER, LETTER, MARK, PEAK, PLAIN
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, HOLDER, LETTER, PEAK, PLAIN
 from tfmemtop.ui.draw.scale import GUTTER, Places, axis, gutters, label_places
 from tfmemtop.ui.draw.text import end_of, exactly
 from tfmemtop.units import duration, format_short

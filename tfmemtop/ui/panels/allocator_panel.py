@@ -19,9 +19,10 @@ from tfmemtop.state.pool_views import AllocatorRow, PoolKey, PoolMap, allocators
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui.draw import chunk_map, map_figures
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
+from tfmemtop.ui.draw.glyphs import ELLIPSIS
 from tfmemtop.ui.draw.holder_table import row_line
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, ELLIPSIS, GOOD, LAYER, PEAK, WARNING
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, LAYER, PEAK, WARNING
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.waiting import stage

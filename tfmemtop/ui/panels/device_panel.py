@@ -26,6 +26,7 @@ from tfmemtop.state.views import DevicePanel, host_panel, panels, seconds_a_step
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
+from tfmemtop.ui.draw.glyphs import MORE, UP
 from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
 from tfmemtop.ui.draw.layout import (
     GAP,
@@ -37,7 +38,7 @@ from tfmemtop.ui.draw.layout import (
     with_graphs,
 )
 from tfmemtop.ui.draw.lines import Line, Panel, fit, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, MORE, PLAIN, UP
+from tfmemtop.ui.draw.palette import BOLD, DIM, PLAIN
 from tfmemtop.ui.draw.scale import ScaleChoice
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.draw.window import FIRST, SPANS, ChosenMoment, Window, moment_facts, newest, whole, young

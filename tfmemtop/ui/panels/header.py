@@ -20,8 +20,9 @@ from tfmemtop.state.model import RunState
 from tfmemtop.state.program import title
 from tfmemtop.state.steps import pace
 from tfmemtop.state.waiting import waiting
+from tfmemtop.ui.draw.glyphs import DOT, ENDED, LINE, RUNNING
 from tfmemtop.ui.draw.lines import Line, Panel, cut, fit, segments, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, DOT, ENDED, ERROR, GOOD, KEY, LINE, PLAIN, RULE, RUNNING, TITLE, WARNING
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, RULE, TITLE, WARNING
 from tfmemtop.ui.waiting import in_short
 from tfmemtop.units import counted, format_duration, format_rate
 

@@ -15,9 +15,10 @@ from tfmemtop.findings.missing import no_map
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, PoolMap, can_be_read, choose, exhausted, pool_map, pools
 from tfmemtop.ui.draw import chunk_map, map_figures
+from tfmemtop.ui.draw.glyphs import CURSOR
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
-from tfmemtop.ui.draw.palette import BOLD, CURSOR, DIM, KEY, RULE
+from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE
 from tfmemtop.ui.panels.map_holders import MapHolders
 from tfmemtop.ui.screens import MAP_PACE_S, PoolWanted
 from tfmemtop.ui.screens.full_screen import CoveringPanel, beside, next_pool

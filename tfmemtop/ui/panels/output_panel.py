@@ -15,8 +15,9 @@ from textual.timer import Timer
 
 from tfmemtop.state import State
 from tfmemtop.state.model import OutputChunk
+from tfmemtop.ui.draw.glyphs import ELLIPSIS, LINE, MORE
 from tfmemtop.ui.draw.lines import Line, with_cursor, wrapped
-from tfmemtop.ui.draw.palette import DIM, ELLIPSIS, LINE, MORE, RULE
+from tfmemtop.ui.draw.palette import DIM, RULE
 from tfmemtop.ui.keys import TYPING, Hints
 from tfmemtop.ui.panels.row_table import CursorPanel
 from tfmemtop.ui.screens import Changed

@@ -11,22 +11,9 @@ from rich.style import Style
 from tfmemtop.safe import safe
 from tfmemtop.state.process_rows import ProcessRow
 from tfmemtop.ui.draw.columns import Column, Layout, Order, cells_of, fitting, side_by_side
+from tfmemtop.ui.draw.glyphs import BRANCH, DOT, ENDED, LAST_BRANCH, RUNNING, TRUNK
 from tfmemtop.ui.draw.lines import Line, segments
-from tfmemtop.ui.draw.palette import (
-    BOLD,
-    BRANCH,
-    CHOSEN,
-    DIM,
-    DOT,
-    ENDED,
-    GOOD,
-    LAST_BRANCH,
-    LAYER,
-    PLAIN,
-    RUNNING,
-    TRUNK,
-    WARNING,
-)
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, LAYER, PLAIN, WARNING
 from tfmemtop.ui.draw.text import exactly
 from tfmemtop.units import format_duration, format_short
 

@@ -11,8 +11,9 @@ from textual.geometry import clamp
 
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
+from tfmemtop.ui.draw.glyphs import DOT, DOWN, LIMIT_MARK, UP
 from tfmemtop.ui.draw.lines import Line, Panel, fit
-from tfmemtop.ui.draw.palette import DIM, DOT, DOWN, LIMIT_MARK, UP
+from tfmemtop.ui.draw.palette import DIM
 from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.keys import FILTERING, Hints
 from tfmemtop.ui.screens import Changed

@@ -17,8 +17,9 @@ from tfmemtop.state.program import program
 from tfmemtop.ui.draw.braille import DOTS, joined
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.columns import figures as figures_of
+from tfmemtop.ui.draw.glyphs import DOT, LINE, RUN_MARKS, TICK
 from tfmemtop.ui.draw.lines import Line, fit, paragraph, styled
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOT, GOOD, LINE, PLAIN, RUN_MARKS, RUNS, TICK, WARNING
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
 from tfmemtop.ui.draw.text import exactly, wrap
 from tfmemtop.ui.draw.window import span_text

@@ -17,8 +17,9 @@ from tfmemtop.reports import whatif
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui.draw.columns import Column, fitting_columns, names
+from tfmemtop.ui.draw.glyphs import HERE
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, HERE, PLAIN, WARNING
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.full_screen import CoveringPanel
 from tfmemtop.units import UNKNOWN, format_bytes, sentence

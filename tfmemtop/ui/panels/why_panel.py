@@ -12,8 +12,9 @@ from tfmemtop.findings.judgement import findings
 from tfmemtop.findings.remedy import Remedy, offered
 from tfmemtop.safe import safe
 from tfmemtop.state import State
+from tfmemtop.ui.draw.glyphs import MORE
 from tfmemtop.ui.draw.lines import Line, Panel, cut, width_of
-from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, MORE, PLAIN, WARNING
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, GOOD, KEY, PLAIN, WARNING
 from tfmemtop.ui.draw.text import wrap
 
 MARKS = {Severity.ERROR: ("!", ERROR), Severity.WARNING: ("!", WARNING), Severity.INFO: ("i", GOOD)}

@@ -17,7 +17,8 @@ from textual.widgets.input import Selection
 
 from tfmemtop.failure import reason
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.palette import BOLD, DOWN, KEY, PLAIN, UP
+from tfmemtop.ui.draw.glyphs import DOWN, UP
+from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, T
 

@@ -23,8 +23,9 @@ from tfmemtop.state.holdings import TENSORS, largest
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion
+from tfmemtop.ui.draw.glyphs import DOWN, ENDS, FILL, UP
 from tfmemtop.ui.draw.lines import Line, cut, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, DOWN, ENDS, ERROR, FILL, LAYER, PLAIN, TITLE, UP, WARNING
+from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, WARNING
 from tfmemtop.ui.draw.text import chop, exactly, wrap
 from tfmemtop.ui.screens.dialog import Hint, PageDialog
 from tfmemtop.units import UNKNOWN, format_bytes, format_count, format_duration

@@ -17,8 +17,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from tfmemtop.safe import safe
+from tfmemtop.ui.draw.glyphs import DOWN, UP
 from tfmemtop.ui.draw.lines import Line, Panel, cannot_be_drawn
-from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.keys import KeyBar
 from tfmemtop.ui.screens import Drawn
 

@@ -18,8 +18,9 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
 from tfmemtop.state import State
 from tfmemtop.state.steps import pace
+from tfmemtop.ui.draw.glyphs import RUNNING
 from tfmemtop.ui.draw.lines import Line, fit
-from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, RUNNING, WARNING
+from tfmemtop.ui.draw.palette import BOLD, DIM, GOOD, KEY, PLAIN, WARNING
 from tfmemtop.ui.draw.text import chop, wrap
 from tfmemtop.ui.screens.choice_dialog import InputDialog
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog

@@ -11,8 +11,8 @@ from tfmemtop.events import MapWanted
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.ui.draw.glyphs import DOWN, UP
 from tfmemtop.ui.draw.lines import Panel
-from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.keys import Hints, KeyBar
 from tfmemtop.ui.panels.header import Header, ReplayBar
 from tfmemtop.ui.panels.row_table import CursorPanel

@@ -17,8 +17,8 @@ from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import host_memory
+from tfmemtop.ui.draw.glyphs import DOWN, UP
 from tfmemtop.ui.draw.lines import fit
-from tfmemtop.ui.draw.palette import DOWN, UP
 from tfmemtop.ui.screens.choice_dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.screens.dialog import Hint
 from tfmemtop.units import format_bytes

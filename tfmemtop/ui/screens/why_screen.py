@@ -10,8 +10,9 @@ from textual.binding import Binding, BindingType
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State
+from tfmemtop.ui.draw.glyphs import DOWN, UP
 from tfmemtop.ui.draw.lines import Line
-from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, DOWN, GOOD, UP
+from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD
 from tfmemtop.ui.draw.text import wrap, wrap_code
 from tfmemtop.ui.panels.why_panel import MARKS, finding_lines, headline_style, remedy_lines
 from tfmemtop.ui.screens.dialog import COPY_LINES, Hint, PageDialog
