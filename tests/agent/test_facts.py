@@ -25,18 +25,12 @@ SENT: dict[tuple[str, int], type[Enum]] = {
     ("nothing", 0): events.Unseen,
     ("_say_missing", 1): events.Windowless,
     ("server_begins", 0): events.Windowless,
-    ("guarded", 0): events.HookPart,
-    ("_guarded", 0): events.HookPart,
-    ("_do", 0): events.HookPart,
-    ("report", 0): events.HookPart,
-    ("_observe", 2): events.HookPart,
 }
 """The enum to which an argument belongs, by the name of the function and the position of the argument."""
 
 ELSEWHERE = {
     *("async", "not_bfc"),  # of Mapless, sent when an allocator turns out to have no map
     *("profiler_server", "no_folder"),  # of Windowless, defaults
-    "load",  # of HookPart, in JSON that the hook itself writes
     *("unbuilt", "no_answer"),  # of Unreplayed, set where a replay is requested
     *("busy", "frozen", "audited", "late"),  # of Unseen, beside what was found
     "system",  # of Unbuildable, without an exception

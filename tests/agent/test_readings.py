@@ -199,5 +199,5 @@ sys.stdin.readline()
     monitor.wait_for(lambda event: event["type"] == "allocator")
     assert outcome(process, "\n")[:2] == (0, "ready\n")
     monitor.error()
-    complaints = [(event["part"], event["of"]) for event in monitor.of("hook_error")]
-    assert complaints == [("environment", "TFMEMTOP_INTERVAL"), ("environment", "TFMEMTOP_SETTINGS")]
+    complaints = [event["doing"] for event in monitor.of("hook_error")]
+    assert complaints == ["environment:TFMEMTOP_INTERVAL", "environment:TFMEMTOP_SETTINGS"]

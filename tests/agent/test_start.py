@@ -217,7 +217,7 @@ def test_a_broken_installation_of_ours_is_told_to_the_monitor(monitor: Monitor, 
         None, script("import tensorflow"), PYTHONPATH=f"{inject}:{packages}", TFMEMTOP_SOCKET=str(monitor.path)
     )
     assert bare == hooked
-    assert monitor.error()["part"] == "load"
+    assert monitor.error()["doing"] == "load"
 
 
 @pytest.mark.parametrize("path", ["/nowhere/hook.sock", "/dev/null", "x" * 300])

@@ -12,7 +12,7 @@ from tfmemtop.cli import NAMES
 from tfmemtop.cli.help import contents, rendered
 from tfmemtop.cli.main import main
 from tfmemtop.cli.parser import parsers
-from tfmemtop.events import Damage, Fault, HookPart, NoticeKind, Unbuildable
+from tfmemtop.events import Damage, Fault, NoticeKind, Unbuildable
 from tfmemtop.events.base import FORMAT, event_types
 from tfmemtop.findings.cause import Key as Cause
 from tfmemtop.findings.judgement import kinds
@@ -134,7 +134,7 @@ def words_of(schema: object) -> set[str]:
     return set().union(*map(words_of, schema)) if isinstance(schema, list) else set()
 
 
-BY_EXAMPLE = {one.value for kinds in (NoticeKind, HookPart, Fault, Unbuildable) for one in kinds}
+BY_EXAMPLE = {one.value for kinds in (NoticeKind, Fault, Unbuildable) for one in kinds}
 """Values of which the page shows only a few, because there are many."""
 
 LISTED_ONCE = {one.value for one in Damage}

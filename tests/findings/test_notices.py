@@ -95,14 +95,6 @@ def test_every_fault_has_words_with_or_without_figures(fault: events.Fault) -> N
         assert ": GPU:0: " in text and "None" not in text and "{" not in text
 
 
-@pytest.mark.parametrize("part", events.HookPart)
-def test_every_part_of_a_hook_has_words(part: events.HookPart) -> None:
-    state = State()
-    apply(state, events.HookError(t=1.0, pid=7, text="KeyError: 3", part=part, of="THIS"))
-    (notice,) = state.notices.values()
-    assert say(notice).text.endswith(": KeyError: 3") and "{" not in say(notice).text
-
-
 @pytest.mark.parametrize("why", events.Unreplayed)
 def test_every_failed_replay_has_words(why: events.Unreplayed) -> None:
     told = events.Replayed(t=1.0, pid=7, device="GPU:0", unreplayed=why, detail="DETAIL", count=3)
@@ -125,6 +117,6 @@ def test_every_reason_not_to_look_for_tensors_has_words(why: events.Unseen) -> N
 
 def test_what_is_wrong_with_a_hook_is_said() -> None:
     state = State()
-    apply(state, events.HookError(t=1.0, pid=7, text="KeyError: 3"))
+    apply(state, events.HookError(t=1.0, pid=7, text="KeyError: 3", doing="read:allocators"))
     (notice,) = state.notices.values()
-    assert "process 7" in say(notice).text and say(notice).text.endswith(": KeyError: 3")
+    assert "process 7" in say(notice).text and say(notice).text.endswith(": read allocators: KeyError: 3")

@@ -186,7 +186,7 @@ def test_a_library_that_changed_since_it_was_checked_is_not_loaded(
     assert said_by_hook(refused).endswith("its file is not the one that was checked")
     monitor.say(process.pid, {"do": "what"})
     monitor.say(process.pid, {})
-    assert monitor.error()["part"] == "obey"
+    assert monitor.error()["doing"] == "obey"
     assert outcome(process, "\n").code == 0
 
 

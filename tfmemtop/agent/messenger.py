@@ -51,7 +51,7 @@ class Messenger:
     def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """Return ``function(*args)``, or ``None`` if it fails; the failure is reported.
 
-        *doing* is a value of ``HookPart`` in ``events/notice.py``; after a colon it may name the object concerned.
+        *doing* says in a word what is done; after a colon it may name the object concerned.
         An exception that a signal handler of the script raised meanwhile is the script's, and passes.
         """
         try:
@@ -86,8 +86,7 @@ class Messenger:
         text = f"{type(error).__name__}: {error}{where}"
         if (doing, text) not in self._told and len(self._told) < _TOLD:
             self._told.add((doing, text))
-            part, _, of = doing.partition(":")
-            self.send("hook_error", part=part, of=of, text=text)
+            self.send("hook_error", doing=doing, text=text)
 
     def send(self, kind: str, /, **fields: Any) -> None:
         """Send an event. If the socket is full, the event waits, not the caller."""

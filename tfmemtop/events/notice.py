@@ -93,7 +93,7 @@ class NoticeKind(DescribedEnum):
         "hook_of_other_user",
         "user {about} tried to report as a hook and was refused",
     )
-    HOOK_FAILED = (  # about: the process; part, of: what it was doing; detail: the error
+    HOOK_FAILED = (  # about: the process; detail: what it was doing, and the error
         "hook_failed",
         "a part of the hook failed in process {about}; the script goes on: {detail}",
     )
@@ -164,36 +164,10 @@ class NoticeKind(DescribedEnum):
     )
 
 
-class HookPart(DescribedEnum):
-    """What a hook was about to do when it failed; in brackets, what ``of`` names."""
-
-    LOAD = "load", "loading the hook"
-    HELLO = "hello", "telling the engine of itself"
-    FORK = "fork", "starting over in a fork"
-    END = "end", "ending"
-    ENVIRONMENT = "environment", "reading {of}"  # (the variable)
-    LISTEN = "listen", "listening to {of}"  # (the patched part)
-    NOTICE = "notice", "noticing a new {of}"  # (what)
-    COUNT = "count", "counting {of}"  # (what)
-    RECORD = "record", "recording {of}"  # (its name)
-    SETTLE = "settle", "setting TensorFlow's options"
-    DEVICES = "devices", "telling of the devices"
-    READ = "read", "reading {of}"  # (which, or a device)
-    SEARCH = "search", "looking for {of}"  # (for what)
-    CENSUS = "census", "taking a census"
-    OBEY = "obey", "doing what the engine asks"
-    WATCH = "watch", "reading the figures"
-    SAMPLER = "sampler", "stopping the native sampler"
-    XLA = "xla", "naming a folder for XLA"
-    WAITING = "waiting", "telling where the script waits"
-    PROFILER = "profiler", "making way for a profiler"
-    IN_PLACE = "in_place", "reading pools in place"
-
-
 class HookError(Event, tag="hook_error", frozen=True):
     """A part of tfmemtop failed inside the script, which went on.
 
-    Without a ``part``, ``text`` contains all that is known.
+    ``doing`` is what it was about to do, such as ``read:allocators``, and ``text`` the error.
     """
 
     origin = Origin.HOOK
@@ -201,13 +175,7 @@ class HookError(Event, tag="hook_error", frozen=True):
 
     pid: Number
     text: Text
-    part: HookPart | None = None
-    of: Name = ""
-
-
-def doing(part: HookPart, of: str) -> str:
-    """Return what the hook was doing, as one clause; *of* is what it did that to, empty for TensorFlow."""
-    return part.text.format(of=of or "TensorFlow")
+    doing: Name = ""
 
 
 class Notice(Event, tag="notice", frozen=True):
@@ -226,5 +194,3 @@ class Notice(Event, tag="notice", frozen=True):
     detail: Text = ""
     about: Number | None = None
     count: Size | None = None
-    part: HookPart | None = None  # only with the kind ``HOOK_FAILED``
-    of: Name = ""  # likewise

@@ -232,7 +232,7 @@ def _tell(engine, kept, error):  # type: (str, dict[str, Any], Exception) -> Non
         try:
             link.setblocking(False)
             link.connect(engine)
-            link.send(('{"type": "hook_error", "part": "load", "text": %s}' % text).encode())
+            link.send(('{"type": "hook_error", "doing": "load", "text": %s}' % text).encode())
         finally:
             link.close()
     except Exception as again:

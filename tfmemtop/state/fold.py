@@ -248,10 +248,8 @@ def _hook_error(state: State, event: events.HookError) -> None:
         key=f"hook-error-{event.pid}",
         level=Level.WARNING,
         kind=NoticeKind.HOOK_FAILED,
-        detail=event.text,
+        detail=": ".join(filter(None, (event.doing.replace(":", " "), event.text))),
         about=event.pid,
-        part=event.part,
-        of=event.of,
     )
     _notice(state, notice)
 

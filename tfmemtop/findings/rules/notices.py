@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from tfmemtop import events
 from tfmemtop.events import Absence, HookAbsence, Notice, NoticeKind
-from tfmemtop.events.notice import doing
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rules import rule
@@ -134,10 +133,7 @@ class TextAndRemedy(NamedTuple):
 
 def say(notice: Notice) -> TextAndRemedy:
     """Return the text of *notice*."""
-    detail = notice.detail
-    if notice.kind is K.HOOK_FAILED and notice.part is not None:
-        detail = f"{doing(notice.part, notice.of)}: {detail}"
-    return say_kind(notice.kind, detail, notice.about, notice.count)
+    return say_kind(notice.kind, notice.detail, notice.about, notice.count)
 
 
 def say_kind(
