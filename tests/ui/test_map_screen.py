@@ -221,12 +221,6 @@ async def test_what_a_leak_keeps_in_a_region_has_its_name_beside_the_hole() -> N
         assert "free, between A functional_1/head_1/Tensordot 4.0M and L compile_loss/mse/Mean 2.0M" in told
 
 
-def test_merging_never_turns_mixed_into_full_or_free() -> None:
-    assert chunk_map.merge(bytes([255] * 999 + [254]), 1000) == bytes([254])
-    assert chunk_map.merge(bytes([0] * 999 + [1]), 1000) == bytes([1])
-    assert chunk_map.merge(bytes([255, 255, 0, 0, 7]), 2) == bytes([255, 0, 7])
-
-
 def test_all_of_a_large_pool_is_shown_in_little_room() -> None:
     view = pool_map(s.fold(pools.watched(pools.doubling(11))), (100, "GPU:0"))
     assert view is not None
