@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import streams
+from tests import sparing, streams
 from tests.once import once
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
@@ -42,7 +42,7 @@ def _record(folder: Path) -> None:
     sessions.mkdir()
     done = subprocess.run(
         [PROGRAM, "record", "-o", str(path), "--xla-report", "--cpu-pool", "1G", "--", sys.executable, str(SCRIPT)],
-        env=os.environ | {"XLA_FLAGS": USERS, "XDG_RUNTIME_DIR": str(sessions)},
+        env=os.environ | sparing.variables("") | {"XLA_FLAGS": USERS, "XDG_RUNTIME_DIR": str(sessions)},
         capture_output=True,
         text=True,
         check=False,
@@ -89,16 +89,6 @@ def test_each_process_and_each_shape_has_a_cluster_of_its_own(recorded: Recorded
     assert len({(one.pid, one.module) for one in recorded.clusters}) == len(recorded.clusters)
     ends = {event.pid: place for place, event in enumerate(recorded.events) if isinstance(event, HookEnd)}
     assert child.pid in {event.pid for event in recorded.events if isinstance(event, Hook)} and run.pid in ends
-
-
-@pytest.mark.tensorflow
-def test_a_keras_models_layers_have_what_arithmetic_says(recorded: Recorded) -> None:
-    step = next(one for one in recorded.clusters if one.name == "one_step_on_data")
-    wide = sum(value.size for value in step.values if "wide" in value.operation)
-    # At the peak: activations, or their gradient, of 1000 examples, and perhaps a kernel's gradient and copies.
-    assert wide >= 1000 * 2000 * 4
-    named = sum(value.size for value in step.values if "/" in value.operation)
-    assert named >= 0.9 * step.temporary
 
 
 @pytest.mark.tensorflow

@@ -1,4 +1,4 @@
-"""Compile with XLA: a function for two shapes, a Keras model, and the function once more in a second process.
+"""Compile with XLA: a function for two shapes, and once more in a second process.
 
 For each shape, the script prints by how many bytes the allocator's peak rises above what is in use before the call.
 """
@@ -29,12 +29,5 @@ for rows in (64,) if child else (256, 1024):
     print("rise", rows, tf.config.experimental.get_memory_info("CPU:0")["peak"] - before, flush=True)
 
 if not child:
-    import keras
-
-    layers = [keras.Input((300,)), keras.layers.Dense(2000, activation="relu", name="wide"), keras.layers.Dense(1)]
-    model = keras.Sequential(layers)
-    model.compile("adam", "mse", jit_compile=True)
-    model.train_on_batch(tf.ones((1000, 300)), tf.ones((1000, 1)))
-    without_keras = os.environ | {"TF_USE_LEGACY_KERAS": "1"}  # so that the import of TensorFlow is quicker
-    subprocess.run([sys.executable, __file__, "child"], check=True, env=without_keras)
+    subprocess.run([sys.executable, __file__, "child"], check=True)
     print("flags", os.environ["XLA_FLAGS"], flush=True)
