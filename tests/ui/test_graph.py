@@ -98,6 +98,20 @@ def test_a_limit_is_drawn_over_its_own_run() -> None:
     assert len(higher) == len(lower) == 30 and "limit 14.0G" in higher
 
 
+def test_a_pause_between_two_runs_is_folded() -> None:
+    history = History()
+    for second in [*range(100), *range(3700, 3800)]:
+        size = GIB if second < 99 or second >= 3700 else 0
+        history.add(float(second), (size, size, size, size))
+    marks = (Mark(0.0, "run 1"), Mark(3700.0, "run 2"))
+    window = newest(FIVE_MINUTES, 3799.0, ((100.0, 3700.0),))
+    lines = rows(draw(Graph(), panel(history, GIB), 3799.0, width=108, window=window, marks=marks))
+    axis = lines[-1]
+    assert " 01:00:00 //" in axis and axis.index("run 1") < axis.index("//") < axis.index("run 2")
+    drawn = "".join("x" if cell not in BLANK else " " for cell in lines[4][8:]).split()
+    assert [len(each) for each in drawn] == [34, 34], "both runs are as long as they were"
+
+
 def test_a_spike_between_two_frames_reaches_its_height() -> None:
     history = steady((GIB, GIB, GIB, GIB), 100)
     history.add(100.02, (13 * GIB, 13 * GIB, 13 * GIB, 13 * GIB))

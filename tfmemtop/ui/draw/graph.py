@@ -10,7 +10,7 @@ and from then on only moves left. So a frame costs the same however long the ses
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -25,8 +25,8 @@ from tfmemtop.ui.draw.braille import STYLES, Column, Look, joined, painted
 from tfmemtop.ui.draw.glyphs import FAILED_MARK, MARK, TICK, UP
 from tfmemtop.ui.draw.lines import Line, styled
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
-from tfmemtop.ui.draw.window import Window
-from tfmemtop.units import format_short
+from tfmemtop.ui.draw.window import FOLD, FOLD_CELLS, Window
+from tfmemtop.units import format_duration, format_short
 
 Halves = tuple[Sample | None, Sample | None]
 """What the left and the right half of a column show."""
@@ -114,10 +114,10 @@ class Graph:
         columns += [Column()] * (cells - len(columns))  # the future
         lines = _with_texts(_area(columns, look), columns, look, _note(panel, self._scale))
         row = 1 if "l" in lines[0][1] and rows > 2 else 0  # below the line of the limit
-        lines[row] = _with_phases(*lines[row], panel.phases, window.column_s(cells), window.columns(cells).start)
+        lines[row] = _with_phases(*lines[row], panel.phases, window.column_s(cells), list(halves))
         left = gutters(self._scale.figures(rows), rows) if gutter else [[]] * rows
         area = [[*figure, *styled(*line, STYLES)] for figure, line in zip(left, lines, strict=True)]
-        return [*area, _axis(panel, window, began, look, window.columns(cells).start, cells, gutter)]
+        return [*area, _axis(panel, window, began, look, list(halves), cells, gutter)]
 
 
 class Reader:
@@ -134,13 +134,13 @@ class Reader:
         if self._of != (of := (history, half_s, cells, window.start)):
             self._of, self._complete = of, {}
         found: dict[int, Halves] = {}
-        columns = window.columns(cells)
-        unread = next((number for number in columns if number not in self._complete), columns.stop)
-        found |= {number: self._complete[number] for number in range(columns.start, unread)}
-        if unread < columns.stop:
-            reach_s = max(window.span_s, window.until - unread * 2 * half_s)
-            samples = history.read(reach_s, half_s, unread * 2, columns.stop * 2, window.start or 0.0)
-            found |= enumerate(zip(samples[::2], samples[1::2], strict=True), unread)
+        for piece in window.columns(cells):
+            unread = next((number for number in piece if number not in self._complete), piece.stop)
+            found |= {number: self._complete[number] for number in range(piece.start, unread)}
+            if unread < piece.stop:
+                reach_s = max(window.span_s, window.until - unread * 2 * half_s)
+                samples = history.read(reach_s, half_s, unread * 2, piece.stop * 2, window.start or 0.0)
+                found |= enumerate(zip(samples[::2], samples[1::2], strict=True), unread)
         if newest % 2 == 0 and newest // 2 in found:
             found[newest // 2] = found[newest // 2][0], None  # the second half has not begun
         complete = history.complete_before(window.span_s, half_s, window.until) // 2
@@ -202,16 +202,19 @@ def _with_texts(
     return lines
 
 
-def _with_phases(text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, first: int) -> tuple[str, str]:
+def _with_phases(
+    text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int]
+) -> tuple[str, str]:
     """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
 
-    Each has its name and its peak, if there is room: the one with the highest peak comes first. *first* is the number
-    of the first column.
+    Each has its name and its peak, if there is room: the one with the highest peak comes first. *numbers* are those of
+    the columns.
     """
     for phase in sorted(phases, key=lambda each: -each.peak):
-        at, label = History.newest_column(column_s, phase.began) - first, safe(phase.label)
-        if at < 0:
+        number = History.newest_column(column_s, phase.began)
+        if not numbers or number < numbers[0]:
             continue
+        at, label = bisect_left(numbers, number), safe(phase.label)
         narrow = f"{MARK}{label} " if all(cell_len(each) == 1 for each in label) else MARK
         for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK):
             end = at + len(said)
@@ -238,25 +241,30 @@ def _axis(
     window: Window,
     began: Sequence[Mark],
     look: Look,
-    first: int,
+    numbers: Sequence[int],
     cells: int,
     gutter: bool,
 ) -> Line:
     """Return the line under the area: its time span, its scale, where runs began and where memory ran out.
 
-    *first* is the number of its first column.
+    *numbers* are those of its columns.
     """
     scale = look.scale
     column_s = window.column_s(cells)
 
     def cell(number: int) -> int:
-        return max(-1, number - first)
+        return bisect_left(numbers, number) if not numbers or number >= numbers[0] else -1
 
     def places(t: float, tick: str, name: str) -> Places:
         return label_places(cell(History.newest_column(column_s, t)), tick, name)
 
     runs = [places(mark.t, TICK, mark.name) for mark in began]
-    left, right = window.left, window.right
+    folds = [(fold, pause_s) for fold, pause_s in window.folds(cells) if numbers and fold.start > numbers[0]]
+    for fold, pause_s in folds:
+        at, name = cell(fold.start) - FOLD_CELLS, f" {format_duration(pause_s)} {FOLD}"
+        runs.append(((at + len(FOLD) - len(name), name), (at, FOLD)))
+    span = " of runs" if folds else ""
+    left, right = (f"{window.left}{span}", window.right) if window.left else ("", f"{window.right}{span}")
     end = cells - len(right) - 2
     ends: list[Places] = [((1, f" {left} "), (_AFTER_A_RUN, f" {left} "))] if left else []
     taken = {at + cell for (at, text), *_ in runs for cell in range(len(text))}
@@ -264,13 +272,13 @@ def _axis(
     scales = [(end - len(text) - 1 - aside, text) for aside in range(0, cells, _ASIDE)]
     scales.sort(key=lambda place: not taken.isdisjoint(range(place[0], place[0] + len(place[1]))))
     labels: list[Places] = [((end, f" {right} "),), tuple(scales)]
-    begins = [at for (at, _), *_ in runs if at >= 0]
+    begins = [first for (first, _), *_ in runs[: len(began)] if first >= 0]
     for place, mark in enumerate(began):
-        at, full = runs[place][0][0], f"{TICK}{mark.name}{mark.more} "
-        after = min((begin for begin in begins if begin > at), default=cells)
-        if len(begins) > 1 and at + len(full) < after:
-            runs[place] = ((at, full), *runs[place])
-    labels += [*ends, *runs] if window.start is None else [*runs, *ends]
+        first, full = runs[place][0][0], f"{TICK}{mark.name}{mark.more} "
+        after = min((begin for begin in begins if begin > first), default=cells)
+        if len(begins) > 1 and first + len(full) < after:
+            runs[place] = ((first, full), *runs[place])
+    labels += [*ends, *runs] if window.start is None and not folds else [*runs, *ends]
     if panel.moment is not None:
         at = cell(History.newest_column(column_s, panel.moment))
         labels.insert(0, ((at, TICK),))

@@ -1,4 +1,7 @@
-"""The time that a graph shows: the newest minutes, or a run from its start to its end; and a moment chosen there."""
+"""The time that a graph shows: the newest minutes, or a run from its start to its end; and a moment chosen there.
+
+Time in which nothing ran is folded: of a pause between two runs a graph shows only a few columns.
+"""
 
 from bisect import bisect_left
 
@@ -21,8 +24,13 @@ SPANS = (
     (259_200.0, "3 d"),
 )
 """The times that a graph can span: seconds, and the text for them."""
+Pauses = tuple[tuple[float, float], ...]
+"""Times between runs, in session seconds, each from its begin to its end; the oldest first."""
 FIRST = 1
 """The index of the time that a graph spans until the user chooses another."""
+FOLD = "//"
+FOLD_CELLS = len(FOLD) + 1
+"""What stands on the axis where a pause is folded, and the cells that are left of the pause."""
 
 
 def span_text(seconds: float) -> str:
@@ -36,7 +44,7 @@ class Window(msgspec.Struct, frozen=True):
     """``span_s`` seconds up to ``until``, or, with ``start``, from there on; then the graph's columns do not move.
 
     Times are in session seconds. ``left`` and ``right`` are the labels at the ends of the axis. ``closed`` means that
-    nothing is added after ``until``.
+    nothing is added after ``until``. ``pauses`` are folded.
     """
 
     span_s: float
@@ -45,23 +53,44 @@ class Window(msgspec.Struct, frozen=True):
     right: str
     start: float | None = None
     closed: bool = False
+    pauses: Pauses = ()
 
-    def columns(self, cells: int) -> range:
-        """Return the numbers of the columns that *cells* cells show, oldest first; from the session's start on."""
+    def columns(self, cells: int) -> list[range]:
+        """Return the numbers of the columns that *cells* cells show, oldest first, without those that are folded.
+
+        Columns are numbered from the session's start on.
+        """
         column_s = self.column_s(cells)
         stop = History.newest_column(column_s, self.until) + 1
-        first = stop - cells
-        return range(first if self.start is None else max(first, History.newest_column(column_s, self.start)), stop)
+        folds = [fold for fold, _ in self.folds(cells)]
+        first = stop - cells - sum(map(len, folds))
+        if self.start is not None:
+            first = History.newest_column(column_s, self.start)
+        pieces: list[range] = []
+        begins = [*(fold.stop for fold in reversed(folds)), first]
+        for begin, end in zip(begins, [stop, *(fold.start for fold in reversed(folds))], strict=True):
+            pieces.insert(0, range(max(begin, end - cells), end))
+            cells -= len(pieces[0])
+        return [piece for piece in pieces if piece]
 
     def times(self, cells: int) -> list[float]:
         """Return the middle of each column, in session seconds."""
-        return [(number + 0.5) * self.column_s(cells) for number in self.columns(cells)]
+        return [(number + 0.5) * self.column_s(cells) for piece in self.columns(cells) for number in piece]
 
     def edges(self, cells: int) -> list[float]:
         """Return where each half of each column begins, and the end of the newest one, in session seconds."""
-        half_s, columns = self.column_s(cells) / 2, self.columns(cells)
-        begins = [half * half_s for half in range(2 * columns.start, 2 * columns.stop)]
+        half_s = self.column_s(cells) / 2
+        begins = [half * half_s for piece in self.columns(cells) for half in range(2 * piece.start, 2 * piece.stop)]
         return [*(begin for begin in begins if begin < self.until), self.until]
+
+    def folds(self, cells: int) -> list[tuple[range, float]]:
+        """Return the numbers of the columns that a graph of *cells* cells leaves out, and the seconds of the pause."""
+        column_s = self.column_s(cells)
+        folds = [
+            (range(int(begin / column_s) + 1 + FOLD_CELLS, int(end / column_s)), end - begin)
+            for begin, end in self.pauses
+        ]
+        return [(fold, pause_s) for fold, pause_s in folds if fold]
 
     def column_s(self, cells: int) -> float:
         """Return the seconds that a column takes.
@@ -71,19 +100,19 @@ class Window(msgspec.Struct, frozen=True):
         return self.span_s / (cells if self.start is None else max(1, cells - 1))
 
 
-def newest(span: int, now: float) -> Window:
+def newest(span: int, now: float, pauses: Pauses = ()) -> Window:
     """Return the window of the newest time, as long as the index *span* of :data:`SPANS` means."""
     span_s, said = SPANS[span]
-    return Window(span_s, now, f"-{said}", "now")
+    return Window(span_s, now, f"-{said}", "now", pauses=pauses)
 
 
-def young(now: float) -> Window:
+def young(now: float, pauses: Pauses = ()) -> Window:
     """Return the window of a session from its start on.
 
     A young session's graph fills from the left and stretches. Otherwise it would be almost empty for long.
     """
-    span_s = round_span(now)
-    return Window(span_s, now, "", span_text(span_s), 0.0)
+    span_s = round_span(now - sum(end - begin for begin, end in pauses))
+    return Window(span_s, now, "", span_text(span_s), 0.0, pauses=pauses)
 
 
 def whole(run: Whole, now: float) -> Window:

@@ -7,7 +7,7 @@ device is a single line, and with even less these lines scroll.
 """
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -304,10 +304,11 @@ class DevicesPanel(Panel, can_focus=True):
     def _window(self, panel: DevicePanel) -> Window:
         """Return the time that the graph of *panel* shows."""
         now = self.state.now
-        window = newest(self.span, now)
+        pauses = tuple((run.ended, after.started) for run, after in pairwise(self.state.runs) if run.ended is not None)
+        window = newest(self.span, now, pauses)
         if self.whole and panel.whole:
             window = whole(panel.whole, now)
-        elif self._span is None and (began_now := young(now)).span_s <= window.span_s:
+        elif self._span is None and (began_now := young(now, pauses)).span_s <= window.span_s:
             window = began_now
         return window
 
