@@ -72,15 +72,11 @@ def test_what_is_handed_out_is_whole(
     assert Path(again.path).read_bytes() == library.read_bytes() and again.digest == describe(library).digest
 
 
-# The effect of a linker that ran out of disk space and did not notice it.
-TRUNCATES = 'truncate -s 16384 "$2"'
-
-
 @pytest.mark.parametrize(
     ("extra", "why"),
     [
-        (TRUNCATES, "the linker did not write all of it"),
-        (f'whole=$(stat -c %s "$2"); {TRUNCATES}; truncate -s $whole "$2"', "ended by SIG"),
+        # The effect of a linker that ran out of disk space and did not notice it.
+        ('truncate -s 16384 "$2"', "ended by SIG"),
         ('echo "int nothing;" | g++ -shared -fPIC -x c++ - -o "$2"', "undefined symbol: tfmemtop_version"),
     ],
 )

@@ -80,7 +80,6 @@ class Unbuildable(DescribedEnum):
     # (detail: the signal, if known; file: the mark of that)
     REFUSED = "refused", "{title} is not used: a process ended as it loaded it ({how})"
     TRIAL_SLOW = "trial_slow", "a trial of {title} was not done after {count} s"  # (count: seconds)
-    CUT_SHORT = "cut_short", "{title} was built, and the linker did not write all of it"
     TRIAL_KILLED = "trial_killed", "{title} was built, and its trial was ended by {signal}"  # (count: the signal)
     # (count: its exit status; detail: its last line)
     TRIAL_ENDED = "trial_ended", "{title} was built, and failed in a trial with exit code {count}{detail}"

@@ -28,7 +28,6 @@ _BRINGS = {
     Unbuildable.NOT_OURS: _OWN_FOLDER,
     Unbuildable.REFUSED: "remove {file} to have it tried again",
     Unbuildable.TRIAL_SLOW: _OTHERWISE,
-    Unbuildable.CUT_SHORT: _OTHERWISE,
     Unbuildable.TRIAL_KILLED: _OTHERWISE,
     Unbuildable.TRIAL_ENDED: _OTHERWISE,
     Unbuildable.DISTRUSTED: _OTHERWISE,

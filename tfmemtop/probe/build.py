@@ -16,7 +16,6 @@ import platform
 import re
 import shlex
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -248,8 +247,6 @@ def _try(product: Product, made: Library, tensorflow: Path) -> None:
     Raises:
         _CannotBuild: the trial fails, or takes too long.
     """
-    if _is_cut_short(made.path):
-        raise _CannotBuild("cut_short")
     arguments = (tensorflow / _LIBRARY, made.path, made.checksum)
     try:
         done = subprocess.run(
@@ -275,16 +272,6 @@ def _try(product: Product, made: Library, tensorflow: Path) -> None:
         said = told or done.stderr.strip().rpartition("\n")[2]
         raise _CannotBuild("trial_ended", count=done.returncode, detail=said) from None
     raise _CannotBuild("distrusted", trial=distrust)
-
-
-def _is_cut_short(product: Path) -> bool:
-    """Return whether a linker has left out the end of the library: its header has the place of its last part."""
-    with product.open("rb") as file:
-        header = file.read(64)
-        if len(header) < 64:
-            return True
-        (table,), (size, count) = struct.unpack_from("=Q", header, 40), struct.unpack_from("=HH", header, 58)
-        return os.fstat(file.fileno()).st_size < int(table + size * count)
 
 
 def _has_room(folder: Path) -> bool:
