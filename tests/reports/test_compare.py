@@ -127,21 +127,11 @@ def test_the_same_memory_under_another_name_is_no_difference(capsys: pytest.Capt
     assert slots and all(one["first"] == one["second"] > 0 for one in slots)
 
 
-def test_pieces_of_pinned_memory_are_no_fragmentation() -> None:
-    pinned = events.MemoryMap(t=4.0, pid=100, device="HOST:0", pool=8 * MIB, fragmentation=0.9)
-    assert of([*ON, pinned]).fragmentation is None
-    assert of([*ON, msgspec.structs.replace(pinned, device="GPU:0")]).fragmentation == 0.9
-
-
 def test_how_they_ended_and_that_one_went_less_far() -> None:
     out = events.OutOfMemory(t=4.0, pid=100, message="failed")
     told = sentences(of([*ON, ended()], "before"), of([*ON, out, ended(code=1)], "after"))
     assert told[1] == "Out-of-memory errors: 1, before 0."
     assert "after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code 0)" in told[2]
-
-
-def test_a_run_that_goes_on_lasts_until_now() -> None:
-    assert of(ON).duration_s == pytest.approx(3.1) and of(ON).ending is None
 
 
 def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

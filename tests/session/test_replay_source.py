@@ -12,7 +12,7 @@ from tests import streams as s
 from tfmemtop import events as ev
 from tfmemtop.cli.main import main
 from tfmemtop.events.recording import writer as writing
-from tfmemtop.experiments.session import Batch, LiveSource
+from tfmemtop.experiments.session import Batch
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import State, apply
 
@@ -100,19 +100,6 @@ async def test_it_plays_at_the_pace_of_the_clock_times_the_speed(player: Player)
     assert player.source.speed == 2
 
 
-async def test_a_pause_holds_the_position(player: Player) -> None:
-    await player.settle()  # the position follows the clock from the first batch on
-    player.clock.now += 3
-    await player.settle()
-    player.source.toggle_pause()
-    player.clock.now += 60
-    await player.settle()
-    assert player.source.position_s == 3 and player.source.paused
-    player.source.toggle_pause()
-    player.clock.now += 1
-    assert (await player.settle()) == expected(4)
-
-
 async def test_going_back_folds_anew_and_forward_does_not(player: Player) -> None:
     await player.settle()
     player.source.toggle_pause()
@@ -141,14 +128,6 @@ async def test_a_step_goes_to_the_next_reading_and_back_to_the_one_before(player
     player.source.step(-1)
     assert (await player.settle()) == expected(0)
     assert player.source.paused
-
-
-async def test_a_step_past_the_last_reading_goes_to_the_end(player: Player) -> None:
-    player.source.seek(30.1)
-    await player.settle()
-    player.source.step(1)
-    assert (await player.settle()) == expected(99)
-    assert player.source.at_end
 
 
 async def test_at_its_end_it_stays_and_plays_again_from_the_beginning(player: Player) -> None:
@@ -195,29 +174,6 @@ async def test_damaged_lines_are_counted_once_however_often_it_is_played(damaged
         player.source.seek(position)
         await player.settle()
     assert player.source.damaged == 2
-
-
-async def test_a_live_source_passes_events_on_and_commands_back() -> None:
-    class Engine:
-        sent: list[ev.Command] = []  # noqa: RUF012
-        closed = False
-
-        async def events(self) -> AsyncIterator[list[ev.Event]]:
-            yield [SESSION]
-
-        async def send(self, command: ev.Command) -> None:
-            self.sent.append(command)
-
-        async def close(self) -> None:
-            self.closed = True
-
-    engine = Engine()
-    source = LiveSource(engine)
-    assert await anext(source.batches()) == [SESSION]
-    assert source.state.session == SESSION
-    await source.send(ev.Input(text="y\n"))
-    await source.close()
-    assert engine.sent == [ev.Input(text="y\n")] and engine.closed
 
 
 LONG: list[ev.Event] = [SESSION, s.run(0.5), s.process(0.6, 7), s.device(), s.hook(0.7, 7), s.effective(0.8, 7)]
