@@ -5,6 +5,8 @@ Sizes are bytes. Times are seconds since the session began, unless a name ends i
 
 import msgspec
 
+from tfmemtop.reports.answers import Answer
+
 Known = list[int | None]
 """A column in which some figures are not known."""
 
@@ -57,12 +59,6 @@ class PageFinding(PageStruct, frozen=True):
     text: str
     began: float
     ended: float | None
-
-
-class PageAnswer(PageStruct, frozen=True):
-    question: str
-    line: str
-    paragraphs: tuple[str, ...]
 
 
 class PagePart(PageStruct, frozen=True):
@@ -168,7 +164,7 @@ class PageRun(PageStruct, frozen=True):
     facts: list[tuple[str, str]]
     verdict: PageVerdict
     findings: list[PageFinding]
-    answers: list[PageAnswer]
+    answers: list[Answer]
     setting_rows: list[tuple[str, ...]]
     accounts: list[PageAccount]
     phases: list[PagePhase]

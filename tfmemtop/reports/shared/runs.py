@@ -16,7 +16,6 @@ from tfmemtop.reports.answers import answers
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.reports.shared.data import (
     PageAccount,
-    PageAnswer,
     PageFinding,
     PageMap,
     PageOwner,
@@ -69,9 +68,7 @@ def page_run(seen: RunReview) -> PageRun | None:
         facts=list(_facts(state, run, hooked, settings)),
         verdict=_verdict(seen, run, found),
         findings=list(_findings(seen, run)),
-        answers=[
-            PageAnswer(question=one.question.value, line=one.line, paragraphs=one.paragraphs) for one in answers(seen)
-        ],
+        answers=answers(seen),
         setting_rows=[row for one in hooked.values() for row in _setting_rows(one)],
         accounts=list(_accounts(seen, hooked)),
         phases=[

@@ -12,6 +12,7 @@ import msgspec
 from rich.segment import Segment
 
 from tfmemtop.state.pool_views import RegionView
+from tfmemtop.ui.draw.columns import Column, figures, fitting_columns, names
 from tfmemtop.ui.draw.glyphs import HERE, LIMIT_MARK
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, LAYER, PLAIN
@@ -24,6 +25,28 @@ SHADES = "·░▒▓█"
 """The glyphs of cells, from nothing in use to all in use."""
 _SHADED = str.maketrans("01234", SHADES)
 _BORDER = DIM
+
+
+def taken_at(region: RegionView) -> str:
+    """Return when a region was taken, as time since the run began: ``00:12``, or ``~00:12`` if that is not sure."""
+    if region.taken_s is None:
+        return UNKNOWN
+    return ("" if region.sure else "~") + clock(region.taken_s)
+
+
+def clock(seconds: float) -> str:
+    """Return *seconds* as ``00:12``, and from an hour on as ``01:00:12``."""
+    return format_duration(seconds).removeprefix("00:")
+
+
+_COLUMNS: tuple[Column[RegionView], ...] = (
+    Column("#", 3, 9, lambda region: region.number),
+    Column("at", 6, 1, lambda region: region.offset, format_short),
+    Column("size", 6, 8, lambda region: region.size, format_short),
+    Column("full", 4, 5, lambda region: f"{region.full}%"),
+    Column("taken", 9, 4, taken_at),
+)
+"""The figures before a region's first row."""
 
 
 class MapRow(msgspec.Struct, frozen=True):
@@ -93,16 +116,16 @@ def draw_cells(cells: bytes) -> Line:
 
 def label_width(width: int) -> int:
     """Return the width of the labels in a map that is *width* cells wide, labels included."""
-    return 38 if width >= 96 else 30 if width >= 54 else 12
+    return 35 if width >= 96 else 28 if width >= 54 else 12
+
+
+def _columns(width: int) -> list[Column[RegionView]]:
+    return fitting_columns(_COLUMNS, label_width(width) - 1)
 
 
 def heading(width: int) -> Line:
     """Return the line with the names of the labels' columns."""
-    labels = label_width(width)
-    text = f"{'':1}{'#':>3}  {'at':>6}  {'size':>6} {'full':>4} {'taken':>9}"
-    if labels < 38:
-        text = f"{'':1}{'#':>3}  {'size':>6} {'full':>4} {'taken':>9}" if labels > 12 else f"{'#':>4} {'size':>6}"
-    return [Segment(text.ljust(labels)[:width], DIM)]
+    return [Segment(f" {names(_columns(width))}".ljust(label_width(width))[:width], DIM)]
 
 
 def draw(arranged: Arranged, width: int, seen: range, label: Label, paint: Callable[[MapRow], Line]) -> list[Line]:
@@ -119,7 +142,7 @@ def region_labels(regions: Sequence[RegionView], width: int, chosen: int | None)
         room, here = label_width(width) - 1, row.region == chosen
         if not row.first:
             return Segment(" " * room, BOLD if here else PLAIN)
-        text = _label(regions[row.region], room)
+        text = f" {figures(_columns(width), regions[row.region])}".ljust(room)
         return Segment(HERE + text[1:], CHOSEN) if here else Segment(text, PLAIN)
 
     return label
@@ -128,31 +151,6 @@ def region_labels(regions: Sequence[RegionView], width: int, chosen: int | None)
 def offset_label(row: MapRow) -> Segment:
     """Return the label of a row of a single region: its offset in the region."""
     return Segment(f"{'+' + format_short(row.offset):>8}", DIM)
-
-
-def _label(region: RegionView, width: int) -> str:
-    taken = taken_at(region)
-    full = f"{region.full}%"
-    number, size = region.number, format_short(region.size)
-    if width >= 37:
-        text = f" {number:>3}  {format_short(region.offset):>6}  {size:>6} {full:>4} {taken:>9}"
-    elif width >= 29:
-        text = f" {number:>3}  {size:>6} {full:>4} {taken:>9}"
-    else:
-        text = f"{number:>4} {size:>6}"
-    return text[:width].ljust(width)
-
-
-def taken_at(region: RegionView) -> str:
-    """Return when a region was taken, as time since the run began: ``00:12``, or ``~00:12`` if that is not sure."""
-    if region.taken_s is None:
-        return UNKNOWN
-    return ("" if region.sure else "~") + clock(region.taken_s)
-
-
-def clock(seconds: float) -> str:
-    """Return *seconds* as ``00:12``, and from an hour on as ``01:00:12``."""
-    return format_duration(seconds).removeprefix("00:")
 
 
 def strip(regions: Sequence[RegionView], width: int, height: int) -> tuple[list[Line], int]:
