@@ -101,11 +101,6 @@ class NoticeKind(DescribedEnum):
         "hook_unread",
         "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be read: {detail}",
     )
-    HOOK_TOO_LONG = (  # about: the process; count: bytes allowed
-        "hook_too_long",
-        "a part of the hook failed in process {about}; the script goes on: the hook sent what cannot be "
-        "read: a packet is longer than {count} bytes",
-    )
     NO_ADDRESSES = (  # detail: why
         "no_addresses",
         "the addresses of tensors are not read, because the library for that cannot be built ({detail}); "
@@ -131,10 +126,6 @@ class NoticeKind(DescribedEnum):
         "{count} messages of the engine could not be read by this screen and were left out",
     )
     EVENT_LEFT_OUT = "event_left_out", "a reading could not be taken in: {detail}"  # detail: the error
-    DEVICES_LEFT_OUT = (  # about: the process; count: how many are kept
-        "devices_left_out",
-        "process {about} names more than {count} devices; the others are left out",
-    )
 
     ALERT_FAILED = (  # about: its exit code; detail: the command
         "alert_failed",

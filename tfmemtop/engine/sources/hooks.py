@@ -15,8 +15,6 @@ from tfmemtop.engine.stream.folders import peer
 from tfmemtop.tensorflow_text import parse_exhausted
 
 PACKET = 64 * 1024
-DEVICES = 64
-"""The most devices that one process may report. No machine has as many GPUs, even if each is divided into three."""
 
 _DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
 
@@ -40,7 +38,6 @@ class Hooks(Source):
         super().__init__(stream)
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
-        self._devices: dict[int, set[str]] = {}  # by process: the devices that its hooks have named
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
 
@@ -78,7 +75,6 @@ class Hooks(Source):
                 self._readable(connection, _DRAINED)
                 self._close(connection)
         self.seen.discard(pid)
-        self._devices.pop(pid, None)
 
     def close(self) -> None:
         """Close all connections. The hooks detect that, and the scripts go on."""
@@ -121,7 +117,7 @@ class Hooks(Source):
                 self._close(connection)
                 return
             if flags & socket.MSG_TRUNC:
-                self._complain(connection, events.NoticeKind.HOOK_TOO_LONG, count=PACKET)
+                self._complain(connection, f"a packet is longer than {PACKET} bytes")
             else:
                 self._take(connection, packet)
 
@@ -129,9 +125,7 @@ class Hooks(Source):
         try:
             event = self._completed(events.decode_from_hook(packet, connection.pid, self._stream.now()))
         except events.Unreadable as error:
-            self._complain(connection, events.NoticeKind.HOOK_UNREAD, str(error))
-            return
-        if not self._has_room(connection.pid, event):
+            self._complain(connection, str(error))
             return
         if not isinstance(event, events.Event):
             self._take_file(event)
@@ -160,23 +154,11 @@ class Hooks(Source):
             return message
         return events.decode_event(events.encode(message))
 
-    def _has_room(self, pid: int, message: events.Event | events.PutDown) -> bool:
-        """Return whether the devices in *message* are among those that process *pid* may report."""
-        known = self._devices.setdefault(pid, set())
-        devices = message.pools if isinstance(message, events.Window) else [getattr(message, "device", None)]
-        new = {device for device in devices if device is not None} - known
-        if len(known) + len(new) > DEVICES:
-            self._stream.notice("left-out-devices", events.NoticeKind.DEVICES_LEFT_OUT, about=pid, count=DEVICES)
-            return False
-        known |= new
-        return True
-
-    def _complain(
-        self, connection: _Connection, kind: events.NoticeKind, why: str = "", count: int | None = None
-    ) -> None:
+    def _complain(self, connection: _Connection, why: str) -> None:
         if not connection.complained:
             connection.complained = True
-            self._stream.notice(f"hook-error-{connection.pid}", kind, detail=why, about=connection.pid, count=count)
+            kind, pid = events.NoticeKind.HOOK_UNREAD, connection.pid
+            self._stream.notice(f"hook-error-{pid}", kind, detail=why, about=pid)
 
     def _close(self, connection: _Connection) -> None:
         if self._connections.pop(connection.sock.fileno(), None) is None:
