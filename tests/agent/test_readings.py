@@ -119,8 +119,8 @@ def reading_of(pid: int) -> Callable[[Event], bool]:
     return lambda event: (event["type"], event["pid"]) == ("allocator", pid)
 
 
-def test_children_each_speak_for_themselves(monitor: Monitor, script: Script) -> None:
-    process = start(monitor, script(CHILDREN), PYTHONWARNINGS="ignore")
+def test_children_each_speak_for_themselves(monitor: Monitor, script: Script, forks: Forks) -> None:
+    process = forks.start(monitor, script(CHILDREN))
     assert process.stdout is not None and process.stdin is not None
     for _ in ("forked", "spawned"):
         pid = int(process.stdout.readline().split()[0])

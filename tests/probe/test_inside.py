@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Fork
-from tests.hooked import Event, Monitor, outcome, start
+from tests.hooked import Event, Monitor, outcome
 from tests.probe.cached import said_by_hook
 from tfmemtop.agent.native import VERSION
 from tfmemtop.probe.build import ADDRESSES, build
@@ -47,11 +46,11 @@ for line in sys.stdin:
 """
 
 
-def test_pool_figures_spikes_and_growth(monitor: Monitor, script: Callable[[str], str], library: Path) -> None:
-    # The interval is such that a spike lies between two readings.
-    process = start(monitor, script(STEPS), TFMEMTOP_INTERVAL="0.1", TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
+def test_pool_figures_spikes_and_growth(monitor: Monitor, forked: Fork, library: Path) -> None:
+    # Most spikes lie between two readings.
+    process = forked(STEPS, TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
     pid, stdin, stdout = process.pid, process.stdin, process.stdout
-    assert stdin is not None and stdout is not None and stdout.readline() == "begun\n"
+    assert stdout.readline() == "begun\n"
     monitor.wait_for(lambda event: event["type"] == "allocator")
     assert load(monitor, pid, library)["state"] == "loaded"
 
