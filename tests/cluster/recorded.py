@@ -27,7 +27,6 @@ FILE = Path(__file__).parents[1] / "recordings" / "prometheus" / "seven-hosts.js
 URL = "http://monitor:9090"
 
 _HISTORY_S, _STEP_S = 3900, 15
-_MIB = 2**20
 
 
 class Recording(msgspec.Struct):
