@@ -116,7 +116,7 @@ def draw_cells(cells: bytes) -> Line:
 
 def label_width(width: int) -> int:
     """Return the width of the labels in a map that is *width* cells wide, labels included."""
-    return 35 if width >= 96 else 28 if width >= 54 else 12
+    return 38 if width >= 96 else 30 if width >= 54 else 12
 
 
 def _columns(width: int) -> list[Column[RegionView]]:
