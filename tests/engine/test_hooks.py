@@ -1,7 +1,9 @@
 """Good and bad messages of hooks, sent over a real socket by real processes."""
 
+import asyncio
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -13,11 +15,12 @@ from typing import Any
 import pytest
 
 from tests.engines import Engines
+from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import INJECT, mark
 from tfmemtop.engine.sources.hooks import Hooks
 from tfmemtop.engine.sources.host import find_absence, shutting_flag
 from tfmemtop.engine.stream import Stream
-from tfmemtop.engine.stream.folders import listen
+from tfmemtop.engine.stream.folders import listen, peer
 from tfmemtop.events import (
     Absence,
     Allocator,
@@ -128,6 +131,49 @@ for number in range({len(BAD_PACKETS)}):
         [reading.pid for reading in screen.all(Allocator)],
     ):
         assert len(pids) == len(set(pids)) == len(BAD_PACKETS)
+
+
+def most_memory(engine: str) -> int:
+    """Return the most bytes that the *engine* with this socket has held until now."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(engine)
+        status = Path(f"/proc/{peer(line)[0]}/status").read_text().split()
+    return int(status[status.index("VmHWM:") + 1]) << 10
+
+
+async def test_a_flood_of_large_messages_takes_no_memory_and_is_told(engines: Engines) -> None:
+    flood = "for _ in range(8_000): say(type='hook_error', text='x' * 20_000)\n"
+    launched = engines.launch(sys.executable, "-c", SPEAK + flood + saying(**READING), keep=True)
+    screen = await engines.look(launched.socket)
+    await screen.until(RunEnd)
+    assert any(notice.key == "left-out-messages" for notice in screen.all(Notice))
+    assert len(screen.all(Allocator)) == 1  # the flood is of another kind
+    assert most_memory(launched.socket) < 120 << 20
+
+
+async def test_where_no_descriptor_is_left_hooks_wait(tmp_path: Path) -> None:
+    address = str(tmp_path / "hook.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen()
+        listener.setblocking(False)
+        stream = Stream()
+        told: asyncio.Queue[Event] = asyncio.Queue()
+        stream.listen(told.put_nowait)
+        hooks = Hooks(stream, listener)
+        hooks.begin()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
+            before = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (agent.fileno() + 1, before[1]))
+            try:
+                agent.connect(address)
+                hooks.drain()
+                assert not asyncio.get_running_loop().remove_reader(listener), "the loop does not spin"
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            agent.send(json.dumps(READING).encode())
+            assert isinstance(await asyncio.wait_for(told.get(), PATIENCE_S), Allocator)
+        hooks.close()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Receives the messages of the hooks in the script's processes, and sends them what readers request."""
 
 import asyncio
+import errno
+import math
 import os
 import socket
 from collections.abc import Callable, Hashable
@@ -13,8 +15,15 @@ from tfmemtop.engine.sources.source import Send, Source
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.folders import peer
 from tfmemtop.tensorflow_text import parse_exhausted
+from tfmemtop.units import MIB
 
 PACKET = 64 * 1024
+
+_READINGS_A_SECOND, _OTHERS_A_SECOND = MIB // 2, MIB // 16
+"""Bytes that a process may send in a second of each kind of readings, and of each kind of other messages."""
+_BURST_S = 4  # it may send as many seconds' bytes at once
+_EACH = 256  # bytes that a message costs here besides its text
+_PAUSE_S = 1.0  # before connections are accepted again, once no descriptor was left
 
 _DRAINED = 4096  # packets that drain() reads of one connection, at most; the kernel keeps far fewer
 
@@ -28,8 +37,32 @@ class _Connection:
         self.complained = False
 
 
+class _Budget:
+    """What the hooks of one process may still send."""
+
+    def __init__(self) -> None:
+        self.left_out = 0  # messages
+        self._left: dict[type, tuple[float, float]] = {}  # bytes, and when they were counted
+
+    def take(self, message: events.Event | events.PutDown, size: int, t: float) -> bool:
+        """Return whether *message*, of *size* bytes, is within what the process may send of its kind."""
+        reading = not isinstance(message, events.Event) or message.droppable
+        a_second = _READINGS_A_SECOND if reading else _OTHERS_A_SECOND
+        left, then = self._left.get(type(message), (math.inf, t))
+        left = min(left + (t - then) * a_second, _BURST_S * a_second) - size - _EACH
+        if left < 0:
+            self.left_out += 1
+            return False
+        self._left[type(message)] = left, t
+        return True
+
+
 class Hooks(Source):
-    """All connected hooks. Each packet becomes an event. Of the first invalid one of a connection, a notice tells."""
+    """All connected hooks. Each packet becomes an event. Of the first invalid one of a connection, a notice tells.
+
+    A process that sends more than it may loses the rest. So neither the backlog nor a recording grows faster than a
+    known pace, whatever runs amok in the script.
+    """
 
     def __init__(
         self, stream: Stream, listener: socket.socket, take_file: Callable[[events.PutDown], None] = lambda _: None
@@ -38,12 +71,13 @@ class Hooks(Source):
         super().__init__(stream)
         self._listener = listener
         self._connections: dict[int, _Connection] = {}  # by file descriptor
+        self._budgets: dict[int, _Budget] = {}  # by process
         self.seen: set[int] = set()  # processes whose hook has sent a greeting
         self._take_file = take_file
 
     def begin(self) -> None:
         """Start to listen. Call it in the running event loop."""
-        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+        self._listen()
 
     def drain(self) -> None:
         """Publish what the hooks have sent until now, so that the end of the run is published after it."""
@@ -75,6 +109,7 @@ class Hooks(Source):
                 self._readable(connection, _DRAINED)
                 self._close(connection)
         self.seen.discard(pid)
+        self._budgets.pop(pid, None)
 
     def close(self) -> None:
         """Close all connections. The hooks detect that, and the scripts go on."""
@@ -85,12 +120,19 @@ class Hooks(Source):
             connection.sock.close()
         self._connections.clear()
 
+    def _listen(self) -> None:
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
     def _accept(self) -> None:
         while True:
             try:
                 sock, _ = self._listener.accept()
-            except OSError:
-                return  # no hook is waiting, or it has given up meanwhile
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):  # without a pause, the loop would spin
+                    asyncio.get_running_loop().remove_reader(self._listener)
+                    asyncio.get_running_loop().call_later(_PAUSE_S, self._listen)
+                return  # or no hook is waiting, or it has given up meanwhile
             sock.setblocking(False)
             pid, uid = peer(sock)
             if uid != os.getuid():
@@ -126,6 +168,12 @@ class Hooks(Source):
             event = self._completed(events.decode_from_hook(packet, connection.pid, self._stream.now()))
         except events.Unreadable as error:
             self._complain(connection, str(error))
+            return
+        budget = self._budgets.setdefault(connection.pid, _Budget())
+        if not budget.take(event, len(packet), self._stream.now()):
+            if budget.left_out & (budget.left_out - 1) == 0:  # each time that there are twice as many
+                kind = events.NoticeKind.HOOK_TOO_MUCH
+                self._stream.notice("left-out-messages", kind, about=connection.pid, count=budget.left_out)
             return
         if not isinstance(event, events.Event):
             self._take_file(event)
