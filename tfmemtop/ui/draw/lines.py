@@ -78,23 +78,9 @@ class Panel(Widget):
     def _strip(self, line: Line, width: int) -> Strip:
         return Strip(line).adjust_cell_length(width)
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the lines of *crop*, through the app's filters. A panel has no border, padding or tint to be drawn."""
+    def render_line(self, y: int) -> Strip:
         if self._drawn != self.size:
             self.redraw()  # its resize event has not arrived yet; no frame must show an empty panel first
-        background = self.background_colors[1]
-        filters = self.get_line_filters()
-        strips = []
-        for y in crop.line_range:
-            strip = self.render_line(y)
-            for each in filters:
-                strip = strip.apply_filter(each, background)  # a strip caches the result
-            strips.append(strip)
-        if crop.column_span != (0, self.size.width):
-            strips = [strip.crop(*crop.column_span) for strip in strips]
-        return strips
-
-    def render_line(self, y: int) -> Strip:
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
 
     def on_resize(self) -> None:
