@@ -21,4 +21,6 @@ HERE = "▸"
 """The row under the cursor."""
 RUNNING, ENDED = "●", "■"
 DOT, UP, DOWN, MORE, ELLIPSIS = "·", "▲", "▼", "▾", "…"
+ARROWS = UP + DOWN
+"""The keys that move a cursor up and down."""
 BRANCH, LAST_BRANCH, TRUNK = "├─ ", "└─ ", "│  "

@@ -63,7 +63,7 @@ class Panel(Widget):
         changed = []
         for y, line in enumerate(lines):
             if y >= len(self._lines) or line != self._lines[y]:
-                self._strips[y] = self._strip(line, width)
+                self._strips[y] = Strip(line).adjust_cell_length(width)
                 changed.append(Region(0, y, width, 1))
         self._lines = lines
         if changed:
@@ -74,9 +74,6 @@ class Panel(Widget):
             return self.build(width, height)[:height]
         except Exception as error:  # whatever the error is, the other panels go on
             return [cannot_be_drawn("this panel", error, width)]
-
-    def _strip(self, line: Line, width: int) -> Strip:
-        return Strip(line).adjust_cell_length(width)
 
     def render_line(self, y: int) -> Strip:
         if self._drawn != self.size:

@@ -26,6 +26,7 @@ from tfmemtop.state.holder_views import (
 from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
 from tfmemtop.ui.draw import holder_table, step_graph
+from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY
@@ -229,7 +230,7 @@ class HoldersPanel(CoveringPanel):
         choice, known, hints = self.choice, windows(self.state, self.choice.key), []
         if known:
             hints += [
-                (self.arrows, "row"),
+                (ARROWS, "row"),
                 *([] if choice.buffers else [("g", f"by {words.group(choice.next_group)}")]),
             ]
             hints += [("p", "peak")] if choice.at is not None else []

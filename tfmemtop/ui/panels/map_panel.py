@@ -15,7 +15,7 @@ from tfmemtop.findings.missing import no_map
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey, PoolMap, can_be_read, choose, exhausted, pool_map, pools
 from tfmemtop.ui.draw import chunk_map, map_figures
-from tfmemtop.ui.draw.glyphs import CURSOR
+from tfmemtop.ui.draw.glyphs import ARROWS, CURSOR
 from tfmemtop.ui.draw.lines import Line, paragraph
 from tfmemtop.ui.draw.map_figures import place
 from tfmemtop.ui.draw.palette import BOLD, DIM, KEY, RULE
@@ -287,7 +287,7 @@ class MapPanel(CoveringPanel):
         return events.MapWanted(pid=self.key[0], device=self.key[1], pace_s=MAP_PACE_S, region=self.zoom)
 
     def hints(self) -> list[tuple[str, str]]:
-        hints = [(self.arrows, "region"), ("Enter", "zoom")] if self.zoom is None else [(self.arrows, "scroll")]
+        hints = [(ARROWS, "region"), ("Enter", "zoom")] if self.zoom is None else [(ARROWS, "scroll")]
         if self.holders.faces is not None:
             hints += [(self.sideways, "cell")] * self.holders.shown
             hints += [("b", "in use" if self.holders.shown else "by holder"), ("B", "holders")]

@@ -17,7 +17,7 @@ from tfmemtop.state.program import program
 from tfmemtop.ui.draw.braille import DOTS, joined
 from tfmemtop.ui.draw.columns import Column, cells_of, fitting_columns, names
 from tfmemtop.ui.draw.columns import figures as figures_of
-from tfmemtop.ui.draw.glyphs import DOT, LINE, RUN_MARKS, TICK
+from tfmemtop.ui.draw.glyphs import ARROWS, DOT, LINE, RUN_MARKS, TICK
 from tfmemtop.ui.draw.lines import Line, fit, paragraph, styled
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD, PLAIN, RUNS, WARNING
 from tfmemtop.ui.draw.scale import GUTTER, Places, Scale, ScaleChoice, axis, gutters, label_places, scale
@@ -175,7 +175,7 @@ class RunsPanel(CoveringPanel):
         hints = []
         if len(self.runs) > 1:
             # In a replay, Space pauses or plays on every screen.
-            hints += [(self.arrows, "run"), ("Enter" if self.session.replay else "Space", "lay over")]
+            hints += [(ARROWS, "run"), ("Enter" if self.session.replay else "Space", "lay over")]
         if (measure := self.next_measure) is not None:
             hints.append(("m", measure.words))
         if self.session.may_change:

@@ -17,7 +17,7 @@ from tfmemtop.reports import whatif
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.ui.draw.columns import Column, fitting_columns, names
-from tfmemtop.ui.draw.glyphs import HERE
+from tfmemtop.ui.draw.glyphs import ARROWS, HERE
 from tfmemtop.ui.draw.lines import Line, fit, paragraph
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, ERROR, GOOD, PLAIN, WARNING
 from tfmemtop.ui.draw.text import wrap
@@ -171,7 +171,7 @@ class WhatIfPanel(CoveringPanel):
     def hints(self) -> list[tuple[str, str]]:
         hints = []
         if self.chosen is not None:
-            hints.append((self.arrows, "setting"))
+            hints.append((ARROWS, "setting"))
             if self.session.may_change:
                 hints += [("Enter", TAKE), ("R", "relaunch")]
         known = predicted(self.state)

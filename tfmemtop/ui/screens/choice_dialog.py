@@ -17,7 +17,7 @@ from textual.widgets.input import Selection
 
 from tfmemtop.failure import reason
 from tfmemtop.safe import safe
-from tfmemtop.ui.draw.glyphs import DOWN, UP
+from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.palette import BOLD, KEY, PLAIN
 from tfmemtop.ui.draw.text import wrap
 from tfmemtop.ui.screens.dialog import Dialog, Hint, T
@@ -119,7 +119,7 @@ class OptionsDialog(Dialog[T]):
         super().__init__(title, content, width=width)
 
     def hints(self) -> list[Hint]:
-        return [(f"{UP}{DOWN}", "choose"), ("Enter", "take"), ("Esc", "close")]
+        return [(ARROWS, "choose"), ("Enter", "take"), ("Esc", "close")]
 
     def on_key(self, event: events.Key) -> None:
         if event.character and self.typed(event.character):
@@ -219,7 +219,7 @@ class InputDialog(Dialog[T]):
         return self._error, Horizontal(Static("> ", markup=False), self._field)
 
     def hints(self) -> list[Hint]:
-        arrows = [(f"{UP}{DOWN}", "pick")] if self._suggestions else []
+        arrows = [(ARROWS, "pick")] if self._suggestions else []
         return [("Enter", self._takes), *arrows, ("Esc", "close"), ("Ctrl-U", "clear")]
 
     def on_mount(self) -> None:

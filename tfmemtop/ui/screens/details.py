@@ -23,7 +23,7 @@ from tfmemtop.state.holdings import TENSORS, largest
 from tfmemtop.state.model import Hooked, ProcessState
 from tfmemtop.state.process_rows import ProcessRow, processes
 from tfmemtop.ui.draw.bar import apportion
-from tfmemtop.ui.draw.glyphs import DOWN, ENDS, FILL, UP
+from tfmemtop.ui.draw.glyphs import ARROWS, ENDS, FILL
 from tfmemtop.ui.draw.lines import Line, cut, fit
 from tfmemtop.ui.draw.palette import BOLD, DIM, ERROR, LAYER, PLAIN, TITLE, WARNING
 from tfmemtop.ui.draw.text import chop, exactly, wrap
@@ -148,7 +148,7 @@ class DetailsScreen(PageDialog[None]):
 
     def hints(self) -> list[Hint]:
         look = [("T", "live tensors")] if self._can_look() else []
-        return [("Esc", "close"), *look, (f"{UP}{DOWN} PgUp PgDn", "scroll")]
+        return [("Esc", "close"), *look, (f"{ARROWS} PgUp PgDn", "scroll")]
 
     def on_mount(self) -> None:
         self._session.send(events.ReadEnvironment(pid=self._pid))

@@ -11,7 +11,6 @@ from tfmemtop.events import MapWanted
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.state import State
 from tfmemtop.state.pool_views import PoolKey
-from tfmemtop.ui.draw.glyphs import DOWN, UP
 from tfmemtop.ui.draw.lines import Panel
 from tfmemtop.ui.keys import Hints, KeyBar
 from tfmemtop.ui.panels.header import Header, ReplayBar
@@ -40,11 +39,6 @@ class CoveringPanel(CursorPanel):
     def wish(self) -> MapWanted | None:
         """The map that the engine is to read while the panel is shown."""
         return None
-
-    @property
-    def arrows(self) -> str:
-        """The keys that move the cursor up and down."""
-        return f"{UP}{DOWN}"
 
     @property
     def sideways(self) -> str:

@@ -17,7 +17,7 @@ from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import processes
 from tfmemtop.state.views import host_memory
-from tfmemtop.ui.draw.glyphs import DOWN, UP
+from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.lines import fit
 from tfmemtop.ui.screens.choice_dialog import InputDialog, Option, OptionsDialog
 from tfmemtop.ui.screens.dialog import Hint
@@ -83,7 +83,7 @@ class SignalScreen(OptionsDialog[int]):
     def hints(self) -> list[Hint]:
         whom = "it" if self._count == 1 else f"all {self._count}"
         sends = f"send {self.options[self.content.at or 0].label} to {whom}"
-        return [("Enter", sends), ("Esc", "send nothing"), (f"{UP}{DOWN}", "choose")]
+        return [("Enter", sends), ("Esc", "send nothing"), (ARROWS, "choose")]
 
     def on_option_list_option_highlighted(self) -> None:
         self.redraw()

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings
 from tfmemtop.state import State
-from tfmemtop.ui.draw.glyphs import DOWN, UP
+from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.lines import Line
 from tfmemtop.ui.draw.palette import BOLD, CHOSEN, DIM, GOOD
 from tfmemtop.ui.draw.text import wrap, wrap_code
@@ -43,7 +43,7 @@ class WhyScreen(PageDialog[str]):
 
     def hints(self) -> list[Hint]:
         chosen = self.chosen
-        hints: list[Hint] = [(f"{UP}{DOWN}", "choose")]
+        hints: list[Hint] = [(ARROWS, "choose")]
         if chosen and chosen.said.code:
             hints.append(("y", COPY_LINES))
         return [*hints, ("Esc", "close")]
