@@ -279,8 +279,11 @@ def test_a_layer_before_it_in_the_same_step_has_as_large_a_batch() -> None:
 
 
 def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_smaller_batch() -> None:
-    def text(batch: int, *, trained: bool = False) -> str:
+    def text(batch: int, *, trained: bool = False, times: int = 0) -> str:
         steps = w.Window()
+        for _ in range(times):
+            steps.allocate(4 * MIB, "BiasAdd", shape=[batch, 32, 64, 16])
+            steps.allocate(8 * MIB, "BiasAdd", shape=[batch, 64, 64, 16])
         steps.free(steps.allocate(8 * MIB, "BiasAdd", shape=[batch, 64, 64, 16]))
         if trained:
             steps.allocate(MIB, "BiasAddGrad", shape=[16])
@@ -291,6 +294,7 @@ def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_sm
     assert text(4), "a larger batch"
     assert not text(8), "a layer before it, or a smaller picture"
     assert text(8, trained=True), "a step has come to its end"
+    assert text(8, times=8) and not text(8, times=7), "steps of other lengths"
 
 
 def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:

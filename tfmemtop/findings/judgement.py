@@ -38,9 +38,6 @@ from tfmemtop.units import format_bytes, spoken
 _SILENT_S = 8.0
 """Seconds. A crash after so long without a reading may be a request that waited with Python's lock held."""
 
-_STEADY = 0.98
-"""Share of the highest use. From the time when it is reached, the use counts as steady."""
-
 _MARK = re.compile(r"\{\{[^{}]*\}\}|\x1b\[\d*m")
 """TensorFlow's mark of the node that raised an error, in front of its message, and Keras's of bold text."""
 
@@ -207,7 +204,7 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         return Cause(Key.NONE, text, bytes=max(own))
     pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
     waited = "; some requests found no room at first" if found_no_room(state) else ""
-    held = f"at most {format_bytes(run.peak_in_use)} in use{'' if waited else _steady(state, run)}{pool}{waited}"
+    held = f"at most {format_bytes(run.peak_in_use)} in use{pool}{waited}"
     if run.peak_in_use is None and others:
         held = others
     elif run.peak_in_use is None:
@@ -242,16 +239,3 @@ def _unread(state: State, run: RunState) -> str:
     if pool_kind(run).on_gpu:
         return "No memory of TensorFlow was read."
     return _NO_POOL
-
-
-def _steady(state: State, run: RunState) -> str:
-    """Return since when the use has been steady: ``, steady after 40 s``; empty if it is not."""
-    for _, hooked in hooked_of_run(state):
-        for trend in hooked.trends.values():
-            windows = trend.whole.windows
-            highest = max((window.high for window in windows), default=0)
-            reached = next((window for window in windows if window.high >= _STEADY * highest), None)
-            late = windows[len(windows) * 3 // 4 :]
-            if highest and reached and reached not in late and not all(window.high < highest / 2 for window in late):
-                return f", steady after {spoken(windows[windows.index(reached) + 1].start - run.started)}"
-    return ""

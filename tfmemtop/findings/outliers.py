@@ -75,7 +75,6 @@ _USUAL = "fit"
 """The phase that goes without saying."""
 
 _LARGER, _LARGER_TRACING = 1.5, 1.05  # times the largest before
-_KERAS_STEP = "step"  # of fit or of evaluate: they have one name
 _MUCH = 0.25  # share of what is in use
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
@@ -314,8 +313,8 @@ def step_larger(request: Request) -> Cause | None:
     stock = request.stock
     like = a.operation, a.shape, request.began, stock.shapes, a.line, a.node
     larger, past = _LARGER, largest_before(request.hooked, stock.device, *like)
-    if a.operation and compiled_name(a) not in ("", _KERAS_STEP) and not a.node:
-        # What XLA needs for one tracing is always the same.
+    if a.operation and compiled_name(a) not in ("", "step") and not a.node:
+        # What XLA needs for one tracing is always the same. Steps of Keras have one name in fit and in evaluate.
         larger, past = _LARGER_TRACING, largest_of_tracings(request.hooked, stock.device, a.operation, request.began)
     if past is None or a.asked < larger * past.bytes:
         return None
@@ -333,7 +332,7 @@ def step_larger(request: Request) -> Cause | None:
         a.asked,
         1,
         (Action.BOUND_REQUEST,),
-        evidence=tuple(filter(None, (f"That is {_times(a.asked / past.bytes)} times as much.", _changed(request)))),
+        evidence=_changed(request),
     )
 
 
@@ -372,18 +371,14 @@ def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
     return (a.operation or "").startswith("__") and (first is None or first > t)
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
-
-
-def _changed(request: Request) -> str:
+def _changed(request: Request) -> tuple[str, ...]:
     """Return which argument of the function that asked had another shape in the newest whole call that traced it."""
     name = operation_name(request.anatomy.operation)
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():
             if one.before != one.after and "[" in one.after and "None" not in one.after:
-                return f"In calls before, argument {argument_changed(one)}."
-    return ""
+                return (f"In calls before, argument {argument_changed(one)}.",)
+    return ()
 
 
 RULES: tuple[Rule, ...] = (

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Set
+from itertools import pairwise
 from operator import le
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from tfmemtop.events import Holders, Holding
 from tfmemtop.findings.names import KERAS, named_spot, node_name, operation_name
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.holders import Part
@@ -167,7 +169,8 @@ def largest_before(
             ):
                 return None
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
-            if (wider or (shape and one_name and known[:1] == shape[:1])) and not same:
+            layer = shape and one_name and known[:1] == shape[:1] and not _again(course, kind)
+            if (wider or layer) and not same:
                 continue
             at_line = name is not None and _is_at(line, hooked, course.name(kind))
             if shape is None or (
@@ -184,18 +187,13 @@ def largest_of_tracings(hooked: Hooked, device: str, function: str, before: floa
 
     ``None`` if this tracing itself made the largest: that may be of the same call.
     """
-    found: list[tuple[int, str]] = []
+    found, graph = list[tuple[int, str]](), function.rpartition("_")[0]
     for window in recorded(hooked.windows.get(device)):
         course = unpacked(window)
         made = ((kind, course.name(kind)) for kind, *_ in _made_by(before, window, course) if kind.shape is None)
-        found += [(kind.requested, name) for kind, name in made if _graph_of(name) == _graph_of(function)]
-    size, name = max(found, default=(0, function))
-    return None if name == function else PastRequest((), size)
-
-
-def _graph_of(name: str) -> str:
-    """Return the name of a function's graph without the number of its tracing."""
-    return name.rpartition("_")[0]
+        found += [(kind.requested, name) for kind, name in made if name.rpartition("_")[0] == graph]
+    size, by = max(found, default=(0, function))
+    return None if by == function else PastRequest((), size)
 
 
 def smaller_batch(
@@ -248,6 +246,13 @@ def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple
     ]
     past, freed = Counter(place for place, _ in spans), {place for place, ended in spans if ended}
     return [(course.kinds[place], past[place], place in freed) for place in sorted(past)]
+
+
+def _again(course: WindowCourse, kind: Holding) -> bool:
+    """Return whether an operation asked for *kind* many times after a smaller size: in many steps, not in one."""
+    made = [(course.name(one), one.requested) for one in map(course.kinds.__getitem__, course.holdings)]
+    sizes = [size for name, size in made if name == course.name(kind)]
+    return sum(one < two == kind.requested for one, two in pairwise(sizes)) >= MANY
 
 
 def _same(one: str, other: str, *, whole: bool) -> bool:

@@ -325,8 +325,7 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
 
 
 _ON_TAPE, _CALLS_ON_TAPE = 64, 4
-"""The least number of tensors on one tape, or of calls of a function. Fewer may be those of one step, which it needs.
-"""
+"""The least number of tensors on one tape, or of calls of a function. A step needs fewer."""
 
 _GRADIENT = ".gradient("
 
@@ -360,7 +359,7 @@ def tape_open(scene: Scene) -> Cause | None:
     # One call of a function makes each result once, unless it has a loop.
     calls = min(part.count if "/" in part.operation and "while" not in part.operation else 0 for part in most)
     several = count >= (MANY if tapes > 2 else _ON_TAPE) or calls >= _CALLS_ON_TAPE
-    several &= sum(part.bytes for part in most) * 2 >= size
+    several = several and sum(part.bytes for part in most) * 2 >= size
     if (not several and tapes < MANY) or (not told and len({part.operation for part in most}) == 1):
         return None  # as a single step may need it; or no forward pass, of which a tape keeps several operations
     shape = shapes.pop() if len(shapes) == 1 else None
