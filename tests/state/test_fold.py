@@ -166,30 +166,6 @@ def test_pinned_host_memory_is_on_no_gpu() -> None:
     assert {row.in_use for row in processes(state) if row.pid == 100} == {140 * MIB}
 
 
-def test_the_newest_map_of_each_sort_is_kept() -> None:
-    def memory_map(t: float, **fields: object) -> events.MemoryMap:
-        return msgspec.convert({"t": t, "pid": 100, "device": "GPU:0", **fields}, events.MemoryMap)
-
-    growth = events.PoolGrowth(t=2.4, pid=100, device="GPU:0", at=2.35, before=0, after=GIB)
-    state = s.fold(
-        [
-            *training(),
-            growth,
-            memory_map(3.0, chunks=1),
-            memory_map(4.0, chunks=2, region=4096),
-            memory_map(5.0, chunks=3),
-            memory_map(6.0, chunks=4, moment=events.MapMoment.OUT_OF_MEMORY),
-            events.Probe(t=7.0, pid=100, state=events.ProbeState.LOADED),
-            events.Probe(t=7.0, pid=101, state=events.ProbeState.LOADED),
-        ]
-    )
-    hooked = state.processes[100].hooked
-    assert hooked is not None and hooked.probe is not None and hooked.probe.state is events.ProbeState.LOADED
-    pool = hooked.pools["GPU:0"]
-    assert pool.map and pool.zoom and pool.exhausted and list(pool.growths) == [growth]
-    assert (pool.map.chunks, pool.zoom.chunks, pool.exhausted.chunks) == (3, 2, 4)
-
-
 def test_of_children_without_end_the_newest_are_kept() -> None:
     state = s.fold([s.session(), s.run(), s.process(0.2, 100)])
     for number in range(300):

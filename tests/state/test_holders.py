@@ -146,30 +146,6 @@ def test_without_a_census_variables_are_before_the_window() -> None:
     assert {row.kind: row.bytes for row in found.holders}[Kind.BEFORE] == 6 * w.SIZE
 
 
-def test_an_xla_buffer_is_opened() -> None:
-    window = w.Window()
-    window.allocate(10_000_000, "")
-    cluster = events.XlaCluster(
-        t=4.0,
-        pid=100,
-        name="cluster_0",
-        temporary=10_000_000,
-        peak=9_000_000,
-        peak_at=5,
-        values=[
-            events.XlaValue("dot.4", "sequential_1/up_1/MatMul", "f32[1024,1024]{1,0}", 0, 4_194_304, 2, 7, "t.py", 9),
-            events.XlaValue("late.1", "sequential_1/up_1/Relu", "f32[8]", 0, 4_194_304, 6, 7),
-        ],
-    )
-    found = standing(window.done(), hooked(cluster), By.LAYER)
-    assert adds_up(found)
-    rows = {row.name: row for row in found.holders}
-    assert rows["up"].bytes == 4_194_304 and rows["up"].parts[0].line is not None
-    kinds = {row.kind: row.bytes for row in standing(window.done(), hooked(cluster), By.KIND).holders}
-    assert kinds[Kind.XLA] == 10_000_000 - 4_194_304, "of the buffer what no value needs at its peak"
-    assert kinds[Kind.ROUNDING] == window.peak - 10_000_000 > 0, "of the chunk what is not of the buffer"
-
-
 def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs() -> None:
     """Three calls: the second has a new value for each variable, the third has failed and freed its result first."""
     window = w.Window()
