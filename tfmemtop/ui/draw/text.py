@@ -1,6 +1,7 @@
 """Makes text fit for the screen: safe, wrapped, cut. Pure."""
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+from textual.content import Content
 
 from tfmemtop.safe import safe
 
@@ -14,29 +15,18 @@ def wrap(text: str, width: int, indent: str = "") -> list[str]:
     Blanks before the text stay. Words longer than a line are broken where it ends. There is at least one line.
     """
     room = max(2, width)  # a wide character takes two
-    if room - cell_len(indent) < 2:
-        indent = ""
-    inner = room - cell_len(indent)
     text = safe(_shortened(text))
-    lines: list[str] = []
-    line = text[: len(text) - len(text.lstrip(" "))][: room - 2]
-    for word in text.split():
-        joined = f"{line} {word}" if line.strip() else line + word
-        if cell_len(joined) <= room:
-            line = joined
-            continue
-        if line.strip():
-            lines.append(line)
-            line = indent
-            if cell_len(line + word) <= room:
-                line += word
-                continue
-        first, *rest = chop_cells(word, room - cell_len(line)) or [""]
-        line += first
-        for piece in [chunk for part in rest for chunk in chop_cells(part, inner)]:
-            lines.append(line)
-            line = indent + piece
-    return [*lines, line]
+    blanks = text[: len(text) - len(text.lstrip(" "))][: room - 2]
+    whole = blanks + " ".join(text.split())
+    first, *more = _lines(whole, room)
+    inner = room - cell_len(indent)
+    if not indent or not more or inner < 2:
+        return [first, *more]
+    return [first, *(indent + line for line in _lines(whole[len(first) :].lstrip(), inner))]
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return [line.plain.rstrip(" ") for line in Content(text).wrap(width)] or [""]
 
 
 def wrap_code(line: str, width: int) -> list[str]:
