@@ -315,7 +315,8 @@ def step_larger(request: Request) -> Cause | None:
     larger, past = _LARGER, largest_before(request.hooked, stock.device, *like)
     if a.operation and compiled_name(a) not in ("", "step") and not a.node:
         # What XLA needs for one tracing is always the same. Steps of Keras have one name in fit and in evaluate.
-        larger, past = _LARGER_TRACING, largest_of_tracings(request.hooked, stock.device, a.operation, request.began)
+        past = largest_of_tracings(request.hooked, stock.device, a.operation, request.began)
+        larger = _LARGER_TRACING if a.asked > (a.in_use or 0) else _LARGER  # else what is in use may matter more
     if past is None or a.asked < larger * past.bytes:
         return None
     there = past.shape and any(one.shape == past.shape and not one.python_name for one in stock.parts)

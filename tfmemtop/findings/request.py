@@ -250,8 +250,7 @@ def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple
 
 def _again(course: WindowCourse, kind: Holding) -> bool:
     """Return whether an operation asked for *kind* many times after a smaller size: in many steps, not in one."""
-    made = [(course.name(one), one.requested) for one in map(course.kinds.__getitem__, course.holdings)]
-    sizes = [size for name, size in made if name == course.name(kind)]
+    sizes = [course.kinds[at].requested for at in course.holdings if course.name(course.kinds[at]) == course.name(kind)]
     return sum(one < two == kind.requested for one, two in pairwise(sizes)) >= MANY
 
 
