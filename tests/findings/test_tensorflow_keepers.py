@@ -145,6 +145,8 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     without_shape = replace(part("step/mul/y", 400 * MIB, 4, Kind.UNKNOWN, None), region="")
     assert kept(look(), without_shape, made=3, device="CPU:0") is not None
     assert kept(look(), without_shape, made=3) is None, "on a GPU many results have no recorded shape"
+    of_xla = replace(without_shape, operation="__inference_step_9")
+    assert kept(look(), of_xla, made=3, device="CPU:0") is None, "a result of XLA has its function's name"
 
 
 def test_what_outlives_its_call_is_a_constant_where_each_call_traces() -> None:
