@@ -306,7 +306,8 @@ def _models(names: Counter[str]) -> int:
 def is_constant(part: Part, device: str) -> bool:
     """Return whether a graph's constant is in *part* of the pool of *device*. It is neither an output nor temporary.
 
-    What has the name of a whole function is XLA's result. On a GPU many outputs have no recorded shape either, such as those of Tanh. There only the name counts.
+    What has the name of a whole function is XLA's result. On a GPU many outputs have no recorded shape either, such as
+    those of Tanh. There only the name counts.
     """
     base = part.operation.rpartition("/")[2].partition("_")[0]
     of_node = part.kind is not Kind.XLA and part.operation and not part.operation.startswith("__")
