@@ -47,7 +47,7 @@ CASES = (
     Case("loaded_again", "loaded_again.py 60", "--cpu-pool 512M", "variables_kept", "loaded_again.py 1",
          holder=r"served\[\*\]", remedy="served|version|model"),
     Case("cached_variables", "cached_variables.py", "--cpu-pool 400M", "variables_kept",
-         "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound"),
+         "ADAPTERS=8 cached_variables.py", holder="adapter|lru_cache", remedy="maxsize|bound", in_ci=True),
     Case(
         "tape_over_loop", "tape_over_loop.py 1000", "--cpu-pool 512M", "tape_open", "tape_over_loop.py 50",
         remedy="tape", in_ci=True,
@@ -85,12 +85,12 @@ CASES = (
     ),
     Case(
         "grown_by_concat", "grown_by_concat.py device", "--cpu-pool 512M", "grown_by_copying",
-        "grown_by_concat.py host", remedy="concat|host|numpy",
+        "grown_by_concat.py host", remedy="concat|host|numpy", in_ci=True,
     ),
     # Adam itself makes the gradient dense, also that of a few rows.
     Case(
         "dense_gradient", "dense_gradient.py all adam", "--cpu-pool 250M", "dense_gradient",
-        "dense_gradient.py rows adagrad", remedy="IndexedSlices|rows|sparse",
+        "dense_gradient.py rows adagrad", remedy="IndexedSlices|rows|sparse", in_ci=True,
     ),
     Case(
         "dense_gradient_adagrad", "dense_gradient.py all adagrad", "--cpu-pool 250M", "dense_gradient",
@@ -195,7 +195,7 @@ CASES = (
     ),
     Case(
         "batch_too_large", "batch_too_large.py 64", "--cpu-pool 300M", "limit_too_small", "batch_too_large.py 8",
-        remedy="batch",
+        remedy="batch", in_ci=True,
     ),
     Case(
         "model_too_large", "model_too_large.py", "--cpu-pool 400M", "limit_too_small", "WIDTH=1024 model_too_large.py",
@@ -229,7 +229,8 @@ CASES = (
         "replay_memory", "MEMORY=100000 replay_memory.py", "--cpu-pool 300M", "tensors_kept",
         "MEMORY=500 replay_memory.py", holder="memory",
     ),
-    Case("replay_memory_bounded", "MEMORY=500 replay_memory.py", "--cpu-pool 300M", "none", fails=False),
+    Case("replay_memory_bounded", "MEMORY=500 replay_memory.py", "--cpu-pool 300M", "none", fails=False,
+         in_ci=True),
     Case(
         "decode_cache", "decode_cache.py 100000", "--cpu-pool 120M", "grown_by_copying", "decode_cache.py 256",
         remedy="concat|window",

@@ -1,4 +1,4 @@
-"""What ``why`` says about some of the cases, on real TensorFlow. ``python -m tests.field`` runs all of them."""
+"""What ``why`` says about twelve of the cases, on real TensorFlow. ``python -m tests.field`` runs all of them."""
 
 from pathlib import Path
 
