@@ -204,12 +204,19 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         return Cause(Key.NONE, text, bytes=max(own))
     pool = f", pool {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
     waited = "; some requests found no room at first" if found_no_room(state) else ""
-    held = f"at most {format_bytes(run.peak_in_use)} in use{pool}{waited}"
+    held = f"at most {format_bytes(run.peak_in_use)} in use{_reached(state, run)}{pool}{waited}"
     if run.peak_in_use is None and others:
         held = others
     elif run.peak_in_use is None:
         held = f"the process held at most {format_bytes(run.peak_process_total)} of a GPU"
     return Cause(Key.NONE, f"No memory problem {found}: {held}.", bytes=run.peak_in_use)
+
+
+def _reached(state: State, run: RunState) -> str:
+    """Return when the highest use was first read, ``, reached after 12 s``; empty where that is not known."""
+    trends = (trend for _, hooked in hooked_of_run(state) for trend in hooked.trends.values())
+    reached = next((trend.reached for trend in trends if trend.peak == run.peak_in_use), None)
+    return "" if reached is None else f", reached after {spoken(reached - run.started)}"
 
 
 def _of_other_frameworks(state: State) -> str:

@@ -264,8 +264,8 @@ def whole_use() -> Series[UseWindow]:
 class Trend(msgspec.Struct):
     """Windows of one second for the last two minutes, of ten for the last half hour, and those of the ``whole`` time.
 
-    ``end`` is the time of the last reading. ``peak`` is the highest ever; it is kept here because a script may reset
-    TensorFlow's own peak (``reset_memory_stats``).
+    ``end`` is the time of the last reading. ``peak`` is the highest ever, first read at ``reached``; it is kept here
+    because a script may reset TensorFlow's own peak (``reset_memory_stats``).
     """
 
     short: Series[UseWindow] = msgspec.field(default_factory=partial(Series, merge, SHORT_S, SHORT_KEPT, rolling=True))
@@ -273,11 +273,13 @@ class Trend(msgspec.Struct):
     whole: Series[UseWindow] = msgspec.field(default_factory=whole_use)
     end: float = 0.0
     peak: int = 0
+    reached: float = 0.0
 
     def add(self, t: float, in_use: int, high: int, peak: int | None = None) -> None:
         """Add a reading at *t* seconds: *high* is the highest since the reading before, *peak* TensorFlow's own."""
         self.end = t
-        self.peak = max(self.peak, in_use, high, peak or 0)
+        if (highest := max(in_use, high, peak or 0)) > self.peak:
+            self.peak, self.reached = highest, t
         reading = UseWindow(t, in_use, max(in_use, high))
         for series in (self.short, self.long, self.whole):
             series.add(t, reading)
