@@ -48,10 +48,11 @@ def longer_loop(request: Request) -> Cause | None:
     who = at_line(operation_name(name) if name.startswith("__") else "TensorFlow", request.anatomy.line)
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
     told = f", {sized}; before, at most {most:,}." if most else f": {sized}."
-    remedy = Action.BOUND_REQUEST if most else Action.SHORTER_LOOP
+    texts = f"{results} {why}{told}", f"{results}{told}", f"{who} keeps what {rounds:,} rounds of a loop made{told}"
+    remedy = Action.SHORTER_LOOP
     return Cause(
         Key.STEP_LARGER if most else Key.LIMIT_TOO_SMALL,
-        fitting(*(f"{results}{how}{told}" for how in (f" {why}", "")), room=PREFIX, brief="" if most else remedy.brief),
+        fitting(*texts, room=PREFIX, brief=remedy.brief),
         who,
         size,
         rounds,

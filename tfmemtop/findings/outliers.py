@@ -12,6 +12,7 @@ from tfmemtop.findings.names import argument_changed, holder_name, named_spot, o
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import (
     Request,
+    asked_by,
     compiled_name,
     is_vectorized,
     largest_before,
@@ -206,7 +207,7 @@ def dense_gradient(request: Request) -> Cause | None:
     texts = (f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, ""))
     return Cause(
         Key.DENSE_GRADIENT,
-        fitting(*texts, room=PREFIX),
+        fitting(*texts, room=PREFIX, brief=Action.KEEP_SPARSE.brief),
         tables[0][0],
         size,
         1 + len(dense),
@@ -325,14 +326,21 @@ def step_larger(request: Request) -> Cause | None:
     shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
     most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
-    who = request.who + (f" in {request.phase}" if request.phase not in ("", _USUAL) else "")
+    phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
+    who, remedy = f"{request.who}{phase}", Action.BOUND_REQUEST
+    # What helps matters more than the line: that stands in the evidence.
+    name = asked_by(a)[0] or "TensorFlow"
     return Cause(
         Key.STEP_LARGER,
-        fitting(f"{who} {asked}.", f"{request.who} {asked}.", room=PREFIX),
+        fitting(
+            *(f"{each} {asked}." for each in (who, f"{name}{phase}", name, request.who)),
+            room=PREFIX,
+            brief=remedy.brief,
+        ),
         who,
         a.asked,
         1,
-        (Action.BOUND_REQUEST,),
+        (remedy,),
         evidence=_changed(request),
     )
 

@@ -91,7 +91,7 @@ class Action:
     BOUND_QUEUE = Remedy("give it a maxsize: what fills the queue then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
     DROP_MODELS = Remedy(
-        "keep only models that are still needed: drop the others, and call gc.collect(); if all are, use fewer or "
+        "keep only the models still needed: drop the others, and call gc.collect(); if all are, use fewer or "
         "smaller ones, or keep the weights of those that rest as arrays, model.get_weights()"
     )
     BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")

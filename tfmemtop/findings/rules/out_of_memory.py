@@ -87,7 +87,7 @@ class AllocationFailed(CauseFinding, frozen=True):
         # What helps matters more than where it happened: that stands in the evidence.
         advised = [f"{text} {cause.brief}" for text in texts if cause.brief and cause.brief not in text]
         text = fitting(*advised, *texts, cause.text)
-        if cause.key in _NAMES_REQUEST:
+        if cause.key in _NAMES_REQUEST and (not lines or any(line in text for line in lines)):
             return replace(cause, text=text)
         return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
 
