@@ -358,7 +358,7 @@ CASES = (
     Case("loss_of_columns", "loss_of_columns.py columns", "--cpu-pool 512M", "limit_too_small",
          "loss_of_columns.py rows", remedy="shape", never="smaller model|smaller batches"),
     Case("long_recording", "long_recording.py 3000", "--cpu-pool 512M", "step_larger_than_before",
-         "long_recording.py 250", remedy="length", never=r"[3-9],\d\d\d rounds|smaller model"),
+         "long_recording.py 250", remedy="length|shorter", never=r"[3-9],\d\d\d rounds|smaller model"),
     # What people write after tutorials.
     Case("searched_models", "searched_models.py model", "--cpu-pool 400M", "variables_kept", "searched_models.py score",
          holder=r"trials\[\*\]\.model", remedy="process", never="set_weights"),
