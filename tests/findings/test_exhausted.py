@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tests import streams as s
-from tests.findings.situations import actions, asked_limits, begin, effective, found, reading, wrote
+from tests.findings.situations import Found, actions, asked_limits, begin, effective, found, reading, wrote
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
@@ -319,6 +319,17 @@ def test_a_failed_scratch_allocation_is_no_error() -> None:
     assert AllocationFailed not in soon and "If no error follows" in soon.text(NoRoom)
     later = found(gpu(2 * GIB), scratch, s.alive(60.0, 100, 900))
     assert AllocationFailed not in later and NoRoom not in later
+
+
+def test_a_run_that_was_ended_while_requests_waited_is_told_so_and_a_short_wait_is_not() -> None:
+    def ended(*times: float, code: int | None = None) -> Found:
+        waits = [moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=t) for t in times]
+        end = events.RunEnd(t=60.0, run=1, exit_code=code, signal=15 if code is None else None)
+        return found(gpu(2 * GIB, OURS), waits, s.alive(59.0, 100, 900), end)
+
+    assert "until the run ended" in ended(20.0, 30.0, 40.0, 50.0)[NoRoom].said.text
+    assert "but the run went on" in ended(5.0, 15.0, 25.0, code=0)[NoRoom].said.text
+    assert NoRoom not in ended(50.0) and NoRoom not in ended(5.0, 15.0, 25.0, code=1)
 
 
 def test_while_tensorflow_waits_the_pool_is_told_and_then_the_error() -> None:

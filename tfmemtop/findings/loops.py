@@ -47,7 +47,7 @@ def longer_loop(request: Request) -> Cause | None:
     name = request.anatomy.operation or ""
     who = at_line(operation_name(name) if name.startswith("__") else "TensorFlow", request.anatomy.line)
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
-    told = f", {sized}; before, at most {most:,}." if most else f": {sized}."
+    told = f" (before, at most {most:,}): {sized}." if most else f": {sized}."
     texts = f"{results} {why}{told}", f"{results}{told}", f"{who} keeps what {rounds:,} rounds of a loop made{told}"
     remedy = Action.SHORTER_LOOP
     return Cause(

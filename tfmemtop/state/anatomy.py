@@ -28,7 +28,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
     ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the reading are older than the failure.
-    ``waited_s`` is for how long TensorFlow has waited for room again and again, without an error.
+    ``waited_s`` is for how long TensorFlow has waited for room again and again, without an error, and ``still`` whether
+    it did so to the end of the run, or does so now.
     ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
     memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the
     line that made it, as far as they are known. ``code`` is the text of ``line``.
@@ -60,6 +61,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     code: str = ""
     other_program: str = ""
     waited_s: float = 0.0
+    still: bool = False
 
     @property
     def cached(self) -> int | None:
@@ -117,7 +119,7 @@ def trying(state: State) -> Iterator[Anatomy]:
             if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
                 around = hooked.at_end or surroundings(state, hooked)
                 found = _anatomy(state, pid, hooked, around, at, None, device, scratch=True)
-                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since))
+                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=lately)
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:

@@ -178,6 +178,7 @@ class NoRoom(Finding, frozen=True):
     anatomy: Anatomy
     cause: Cause
     several: bool = False
+    going: bool = True
 
     @property
     def severity(self) -> Severity:
@@ -195,7 +196,9 @@ class NoRoom(Finding, frozen=True):
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
         failed = AllocationFailed(cause, self.anatomy, self.several)
-        return replace(cause, text=failed.told("Requests waited for room again and again").text)
+        ended = "until the run ended" if self.anatomy.still else "for long, but the run went on"
+        began = "Requests wait for room" if self.going else f"Requests waited for room {ended}"
+        return replace(cause, text=failed.told(began).text)
 
     @property
     def said(self) -> Said:
@@ -220,8 +223,9 @@ class NoRoom(Finding, frozen=True):
 @rule(40)
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
+    going = state.run is not None and state.run.going
     for anatomy in trying(state):
-        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state))
+        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state), going)
 
 
 def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
