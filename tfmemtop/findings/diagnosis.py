@@ -10,8 +10,9 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.compiled import with_buffer
 from tfmemtop.findings.contents import Sized, listed, named_part
 from tfmemtop.findings.keepers import keeper
+from tfmemtop.findings.larger import in_first_step
 from tfmemtop.findings.names import capital, holder_name, tensor_text
-from tfmemtop.findings.outliers import in_first_step, of_call, outlier
+from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, raise_limit, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, retained, rise_until

@@ -7,25 +7,18 @@ from math import prod
 from msgspec.structs import replace
 
 from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
-from tfmemtop.findings.loops import longer_loop
-from tfmemtop.findings.names import argument_changed, holder_name, named_spot, operation_name, quoted, spot, tensor_text
+from tfmemtop.findings.larger import CONSTANT, LEAST, MUCH, batch_larger, longer_loop, step_larger
+from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.request import (
     Request,
-    asked_by,
-    compiled_name,
     is_vectorized,
-    largest_before,
-    largest_of_tracings,
-    smaller_batch,
     vectorized_name,
 )
-from tfmemtop.findings.scene import MANY
 from tfmemtop.state.anatomy import Anatomy
-from tfmemtop.state.attribution import Kind, made_at
-from tfmemtop.state.model import Hooked
+from tfmemtop.state.attribution import made_at
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.units import MIB, format_bytes
+from tfmemtop.units import format_bytes
 
 _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorListStack", "TensorScatterUpdate"}
 """Operations that make a larger tensor of smaller ones."""
@@ -37,9 +30,6 @@ _PADDED = {
     **dict.fromkeys(("Svd", "Qr"), ("It makes a square matrix of all rows.", Action.REDUCED_FORM)),
 }
 """Operations whose result may be far larger than what they are given."""
-
-_CONSTANT = "_EagerConst"
-"""The operation that copies an array of the host."""
 
 _ELEMENTWISE = {
     *("add", "addv2", "sub", "mul", "realdiv", "truediv", "divnonan", "squareddifference", "maximum", "minimum", "pow"),
@@ -69,19 +59,8 @@ _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.c
 
 _OWN_ROWS = "tape.batch_jacobian(y, x)  # of each example its own rows only, if the others are zero"
 
-_MADE = Kind.ACTIVATIONS, Kind.GRADIENTS, Kind.LOSS, Kind.TENSORS
-"""The kinds of memory that a step makes."""
-
-_USUAL = "fit"
-"""The phase that goes without saying."""
-
-_LARGER, _LARGER_TRACING = 1.5, 1.05  # times the largest before
-_MUCH = 0.25  # share of what is in use
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
-
-_LEAST = 8 * MIB
-
 
 Rule = Callable[[Request], Cause | None]
 
@@ -93,10 +72,10 @@ def outlier(request: Request) -> Cause | None:
 
 def input_on_device(request: Request) -> Cause | None:
     """A whole NumPy array is copied to the device."""
-    if request.asked is None or request.anatomy.operation not in (None, _CONSTANT):
+    if request.asked is None or request.anatomy.operation not in (None, CONSTANT):
         return None  # an operation of the script's asked for it
     array = request.stock.array_of(request.asked)
-    if array is None or array.bytes < _LEAST:
+    if array is None or array.bytes < LEAST:
         return None
     return _input(holder_name(array.name), array.shape, array.dtype, array.bytes, request)
 
@@ -104,15 +83,15 @@ def input_on_device(request: Request) -> Cause | None:
 def copied_whole(request: Request) -> Cause | None:
     """A request for a constant is a copy from the host. So is one without an operation, if XLA cannot have made it."""
     a = request.anatomy
-    if a.limit is None or a.operation not in (None, _CONSTANT) or (a.message and "Dst tensor" not in a.message):
+    if a.limit is None or a.operation not in (None, CONSTANT) or (a.message and "Dst tensor" not in a.message):
         return None
     if a.operation is None and not a.message and not a.on_cpu:
         return None  # what XLA asks for has no operation either
     if a.asked is None:
         # A GPU's error names no size. What finds no room in a pool that is hardly used is more than half of it.
         hardly = a.in_use is not None and a.in_use * 2 < a.limit
-        return _input("An array", [], "", 0, request) if hardly and _CONSTANT in a.message else None
-    return _input("An array", [], "", a.asked, request) if a.asked >= max(_LEAST, a.limit / 2) else None
+        return _input("An array", [], "", 0, request) if hardly and CONSTANT in a.message else None
+    return _input("An array", [], "", a.asked, request) if a.asked >= max(LEAST, a.limit / 2) else None
 
 
 def _input(name: str, shape: list[int], dtype: str, size: int, request: Request) -> Cause:
@@ -226,7 +205,7 @@ def broadcast(request: Request) -> Cause | None:
     if look is None or not look.largest or a.asked is None or a.in_use is None:
         return None
     largest = max(one.bytes for one in look.largest)
-    if not _is_elementwise(a) or a.asked < max(a.in_use, 4 * largest, _LEAST):
+    if not _is_elementwise(a) or a.asked < max(a.in_use, 4 * largest, LEAST):
         return None
     made = f" to {tensor_text(a.shape, None)}" if a.shape else ""
     shapes = sorted({tuple(one.shape) for one in look.largest})
@@ -268,7 +247,7 @@ def padded(request: Request) -> Cause | None:
     """A result is larger than all else: a sparse or ragged tensor made dense, or a matrix that need not be square."""
     a = request.anatomy
     text, remedy = _PADDED.get(_base(a), ("", None))
-    if a.asked is None or remedy is None or a.asked < max(_LEAST, a.in_use or 0):
+    if a.asked is None or remedy is None or a.asked < max(LEAST, a.in_use or 0):
         return None
     return _too_large(a, text, remedy)
 
@@ -277,8 +256,8 @@ def whole_again(request: Request) -> Cause | None:
     """An operation on a large tensor of the script's makes another one that is as large."""
     a = request.anatomy
     own = [one for one in request.stock.singles if not of_call(one.name)]
-    alike = [one for one in own if one.shape == a.shape and one.bytes >= _LEAST]
-    if a.asked is None or not alike or alike[0].bytes < _MUCH * request.stock.in_use:
+    alike = [one for one in own if one.shape == a.shape and one.bytes >= LEAST]
+    if a.asked is None or not alike or alike[0].bytes < MUCH * request.stock.in_use:
         return None
     if not _is_elementwise(a) and _base(a) not in _OF_ONE:
         return None
@@ -300,94 +279,6 @@ def _use(a: Anatomy) -> tuple[str, ...]:
     """Return the sentence on what was in use when there was no room; empty if that is not known."""
     limit = "" if a.limit is None else f"; the limit is {format_bytes(a.limit)}"
     return () if a.in_use is None else (f"{format_bytes(a.in_use)} were in use{limit}.",)
-
-
-def step_larger(request: Request) -> Cause | None:
-    """A batch, a length or an evaluation asks for more than those before."""
-    a = request.anatomy
-    if a.asked is None or a.asked < _LEAST or (a.shape and tuple(a.shape) in request.stock.shapes):
-        return None  # the size of a variable or of its gradient is not changed by a batch
-    if a.operation == _CONSTANT and a.shape is None:
-        return None  # it copies arrays of all kinds, which are not alike
-    if in_first_step(a, request.hooked, request.t):
-        return None  # what was smaller was another layer's
-    stock = request.stock
-    like = a.operation, a.shape, request.began, stock.shapes, a.line, a.node
-    larger, past = _LARGER, largest_before(request.hooked, stock.device, *like)
-    if a.operation and compiled_name(a) not in ("", "step") and not a.node:
-        # What XLA needs for one tracing is always the same. Steps of Keras have one name in fit and in evaluate.
-        past = largest_of_tracings(request.hooked, stock.device, a.operation, request.began)
-        larger = _LARGER_TRACING if a.asked > (a.in_use or 0) else _LARGER  # else what is in use may matter more
-    if past is None or a.asked < larger * past.bytes:
-        return None
-    there = past.shape and any(one.shape == past.shape and not one.python_name for one in stock.parts)
-    if there and not a.node and list(past.shape[:1]) == (a.shape or [])[:1]:
-        return None  # run eagerly, all layers ask by one name: it may be another one's, of the same batch
-    shape = f", {tensor_text(a.shape, None)}" if a.shape else ""
-    most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
-    asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
-    phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
-    who, remedy = f"{request.who}{phase}", Action.BOUND_REQUEST
-    # What helps matters more than the line: that stands in the evidence.
-    name = asked_by(a)[0] or "TensorFlow"
-    return Cause(
-        Key.STEP_LARGER,
-        fitting(
-            *(f"{each} {asked}." for each in (who, f"{name}{phase}", name, request.who)),
-            room=PREFIX,
-            brief=remedy.brief,
-        ),
-        who,
-        a.asked,
-        1,
-        (remedy,),
-        evidence=_changed(request),
-    )
-
-
-def batch_larger(request: Request) -> Cause | None:
-    """Much of what the step has made has a larger batch than before, whatever it asked for at last."""
-    stock = request.stock
-    for part in stock.parts:
-        if part.kind not in _MADE or part.bytes < max(_LEAST, _MUCH * stock.in_use):
-            continue
-        if not part.shape or part.python_name or part.count >= MANY:
-            continue  # it may be kept
-        past = smaller_batch(request.hooked, stock.device, part, request.began, stock.shapes)
-        if past is None or part.requested < _LARGER * past.bytes * part.count:
-            continue
-        name = operation_name(part.operation) + (f" of {quoted(part.layer)}" if part.layer else "")
-        phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
-        now, before = (tensor_text(list(shape), None) for shape in (part.shape, past.shape))
-        return Cause(
-            Key.STEP_LARGER,
-            f"{name}{phase} made {now}; before, at most {before}, {format_bytes(past.bytes)}.",
-            name,
-            part.bytes,
-            part.count,
-            (Action.BOUND_REQUEST,),
-            evidence=(
-                f"{format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
-                *((f"{request.who} then asked for {format_bytes(request.asked)}.",) if request.asked else ()),
-            ),
-        )
-    return None
-
-
-def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
-    """Return whether a compiled function asked for it, before any step was whole at *t* seconds."""
-    first = hooked.steps.first_step
-    return (a.operation or "").startswith("__") and (first is None or first > t)
-
-
-def _changed(request: Request) -> tuple[str, ...]:
-    """Return which argument of the function that asked had another shape in the newest whole call that traced it."""
-    name = operation_name(request.anatomy.operation)
-    for course in request.hooked.steps.courses.values():
-        for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():
-            if one.before != one.after and "[" in one.after and "None" not in one.after:
-                return (f"In calls before, argument {argument_changed(one)}.",)
-    return ()
 
 
 RULES: tuple[Rule, ...] = (

@@ -18,8 +18,12 @@ import msgspec
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
+from tfmemtop.state import State
+from tfmemtop.state.figures import effective_settings
 from tfmemtop.state.history import History, Sample
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.views import DevicePanel, PhaseMark, at_moment
 from tfmemtop.ui.draw.braille import STYLES, Column, Look, joined, painted
 from tfmemtop.ui.draw.glyphs import FAILED_MARK, MARK, TICK, UP
@@ -284,3 +288,16 @@ def _axis(
         labels.insert(0, ((at, TICK),))
     failures = [places(t, FAILED_MARK, "out of memory") for t in panel.ran_out]
     return axis(cells, labels, failures, bottom=scale.bottom_figure if gutter else None)
+
+
+@once_per_revision
+def run_starts(state: State) -> list[Mark]:
+    """Return the starts of runs, with what differs between the runs' settings."""
+    effects = [effective_settings(run) for run in state.runs]
+    settings = [in_effect(effect, usual=False) for effect in effects]
+    settled = [set(parts) for parts, effect in zip(settings, effects, strict=True) if effect.settled]
+    alike = set.intersection(*settled) if settled else set()
+    return [
+        Mark(run.started, f"run {run.run}", "".join(f" {part}" for part in parts if part not in alike))
+        for run, parts in zip(state.runs, settings, strict=True)
+    ]

@@ -17,17 +17,14 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from tfmemtop.reports.devices import activity, note, title
-from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.figures import effective_settings
-from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.views import DevicePanel, host_panel, panels, seconds_a_step
 from tfmemtop.state.waiting import waiting
 from tfmemtop.ui import waiting as waiting_words
 from tfmemtop.ui.draw.bar import bar, legend, note_line, shared_legend, short_usage, usage
 from tfmemtop.ui.draw.glyphs import MORE, UP
-from tfmemtop.ui.draw.graph import Graph, Mark, area_cells, steps_top_s
+from tfmemtop.ui.draw.graph import Graph, area_cells, run_starts, steps_top_s
 from tfmemtop.ui.draw.layout import (
     GAP,
     GRAPH_LEAST,
@@ -341,19 +338,6 @@ def _first_used(shown: list[DevicePanel], most: int) -> list[DevicePanel]:
     highest = max(panel.peak or 0 for panel in shown)
     used = [panel for panel in shown if 2 * (panel.peak or 0) >= highest]
     return used[:most] if most < len(shown) else shown
-
-
-@once_per_revision
-def run_starts(state: State) -> list[Mark]:
-    """Return the starts of runs, with what differs between the runs' settings."""
-    effects = [effective_settings(run) for run in state.runs]
-    settings = [in_effect(effect, usual=False) for effect in effects]
-    settled = [set(parts) for parts, effect in zip(settings, effects, strict=True) if effect.settled]
-    alike = set.intersection(*settled) if settled else set()
-    return [
-        Mark(run.started, f"run {run.run}", "".join(f" {part}" for part in parts if part not in alike))
-        for run, parts in zip(state.runs, settings, strict=True)
-    ]
 
 
 def _widths(width: int, columns: int) -> list[int]:
