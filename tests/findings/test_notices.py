@@ -2,9 +2,10 @@
 
 import pytest
 
+from tests import streams as s
 from tfmemtop import events
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.missing import refusal_text, unreplayed_text
+from tfmemtop.findings.missing import no_trace, refusal_text, unreplayed_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.findings.rules.notices import Noticed, say
@@ -113,6 +114,15 @@ def test_every_pool_without_a_map_has_words(why: events.Mapless) -> None:
 def test_every_reason_not_to_look_for_tensors_has_words(why: events.Unseen) -> None:
     told = events.Census(t=1.0, pid=7, kinds={}, largest=[], hidden=why, frozen=1234)
     assert told.looked and ("1,234" in unseen_tensors(told)) == (why is events.Unseen.FROZEN)
+
+
+def test_a_program_that_ended_before_the_probe_was_built_is_told_to_be_recorded_again() -> None:
+    state = State()
+    for event in (s.session(), s.run(), s.process(0.3, 100), s.hook(0.5, 100)):
+        apply(state, event)
+    assert "--no-probe" in no_trace(state, None)
+    apply(state, events.Probe(t=0.7, pid=100, state=events.ProbeState.BUILDING))
+    assert "before the probe was built" in no_trace(state, None)
 
 
 def test_what_is_wrong_with_a_hook_is_said() -> None:

@@ -23,7 +23,7 @@ from tfmemtop.cli.parser import option, switch
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.events import Holders, ScriptPhase
 from tfmemtop.findings.holders import windowless_text
-from tfmemtop.findings.missing import only_asked, unused_probe
+from tfmemtop.findings.missing import only_asked, unready, unused_probe
 from tfmemtop.findings.probe import why_unused
 from tfmemtop.reports.holders import lifetimes_json, lifetimes_table, table, to_json
 from tfmemtop.state.holder_views import fullest_in
@@ -74,7 +74,7 @@ def run(arguments: HoldersArguments) -> int:
     path, _, state, of_file = recorded_run(arguments.file)
     windows = chosen(state)
     if not windows:
-        why = windowless_text(missing(state)) or why_unused(unused_probe(state))
+        why = windowless_text(missing(state)) or why_unused(unused_probe(state)) or unready(state)
         if not why and only_asked(state):
             why = "the session was started with --holders-interval 0, and nobody asked for one"
         if not any(process.hooked and process.hooked.allocators for process in state.processes.values()):

@@ -18,7 +18,7 @@ from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
 from tfmemtop.experiments.whatif.settings import cards
-from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered, unused_probe
+from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state import State, apply
 from tfmemtop.state.predicted import predicted
@@ -44,7 +44,7 @@ def run(arguments: WhatIfArguments) -> int:
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = NO_TRACE_OUTSIDE if run.outside else no_trace(unused_probe(state), missing(state))
+        untraced = NO_TRACE_OUTSIDE if run.outside else no_trace(state, missing(state))
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         print_json(to_json(views[0]))

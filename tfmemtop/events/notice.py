@@ -128,7 +128,7 @@ class NoticeKind(DescribedEnum):
     EVENT_LEFT_OUT = "event_left_out", "a reading could not be taken in: {detail}"  # detail: the error
     HOOK_TOO_MUCH = (  # about: the process; count: messages left out until now
         "hook_too_much",
-        "process {about} sends more than can be kept: {count} of its messages were left out",
+        "process {about} reports more than can be stored: {count} of its reports were left out",
     )
 
     ALERT_FAILED = (  # about: its exit code; detail: the command

@@ -159,12 +159,19 @@ NO_TRACE_OUTSIDE = (
 """For a recording without a trace, of a process that was read from outside."""
 
 
-def no_trace(probe: Probe | None, refused: Holders | None) -> str:
+def unready(state: State) -> str:
+    """Return, as a clause, that a program ended before the probe was ready; empty if none did."""
+    probes = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
+    late = any(probe is not None and probe.state.coming for probe in probes)
+    return "the program ended before the probe was built; record it again" if late else ""
+
+
+def no_trace(state: State, refused: Holders | None) -> str:
     """Return the line for a recording without a trace, of a script that tfmemtop started.
 
-    *probe* reports why the script ran without the probe, and *refused* why it could not record, if that is known.
+    *refused* reports why the probe could not record, if that is known.
     """
-    why = why_unused(probe) or windowless_text(refused)
+    why = why_unused(unused_probe(state)) or windowless_text(refused) or unready(state)
     return f"this recording has no first steps{f': {why}' if why else '; record again without --no-probe'}"
 
 

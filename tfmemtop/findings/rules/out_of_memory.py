@@ -196,8 +196,8 @@ class NoRoom(Finding, frozen=True):
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
         failed = AllocationFailed(cause, self.anatomy, self.several)
-        ended = "until the run ended" if self.anatomy.still else "for long, but the run went on"
-        began = "Requests wait for room" if self.going else f"Requests waited for room {ended}"
+        ended = "for room until the run ended" if self.anatomy.still else "a long time for room, but the run went on"
+        began = "Requests wait for room" if self.going else f"Requests waited {ended}"
         return replace(cause, text=failed.told(began).text)
 
     @property
