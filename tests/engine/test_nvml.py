@@ -10,7 +10,7 @@ import pytest
 from tests.nvml_tables import GIB, MIB, NOT_SUPPORTED, TABLES, Table, card, memory, play, row, sample
 from tfmemtop.engine.sources.nvml import Nvml
 from tfmemtop.events import DeviceProcess, Traffic
-from tfmemtop.findings.rules.notices import say_kind
+from tfmemtop.findings.rules.notices import say
 
 
 def failing(code: int) -> Callable[..., Any]:
@@ -202,7 +202,7 @@ def test_any_call_may_fail_and_the_rest_is_still_told(name: str, code: int) -> N
 def test_a_driver_that_does_not_answer_is_told_once_with_a_remedy(code: int, words: str) -> None:
     nvml = Nvml(library(nvmlInit=failing(code)))
     (trouble,) = nvml.read().troubles
-    said = say_kind(trouble.kind, trouble.detail)
+    said = say(trouble)
     assert words in said.text
     assert said.remedy
     assert nvml.read().troubles == []

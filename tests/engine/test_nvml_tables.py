@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests import streams as s
 from tests.contained import contained
@@ -194,7 +195,7 @@ def hooked_run(case: Case) -> list[events.Event]:
         foreign.take(event)
     clock.now = 10.0
     for reading in (first, nvml.read()):
-        told += [events.Notice(t=9.0, **trouble._asdict()) for trouble in reading.troubles]
+        told += [replace(trouble, t=9.0) for trouble in reading.troubles]
         told += [foreign.translate(one) for one in reading.readings]
     return told
 

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from tfmemtop.agent.layouts import LAYOUTS
 from tfmemtop.engine.sources.outside.look import Look
@@ -60,7 +61,7 @@ def look(made: dict[str, Made]) -> Iterator[Look]:
     found = Look(os.getpid())
     found._memory = memory = RemoteMemory(os.getpid())
     found._pools = {device: Pool(memory, LAYOUT, one.address) for device, one in made.items()}
-    found.about = found.about._replace(state=OutsideState.READING)
+    found.about = replace(found.about, state=OutsideState.READING)
     yield found
     found.close()
 

@@ -28,7 +28,7 @@ from tfmemtop.engine.sources.outside.look import Look
 from tfmemtop.engine.sources.processes import descendants, is_alive, read_environment
 from tfmemtop.engine.stream.folders import SessionInfo
 from tfmemtop.events import OutsideState
-from tfmemtop.findings.rules.attached import say_outside
+from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.settings import INTERVAL_S
 
 _FOR_PROCESS = "for a process that tfmemtop did not start"
@@ -91,8 +91,7 @@ def _process(pid: int, arguments: AttachArguments) -> int:
     if about.state is OutsideState.GONE:
         raise Refusal(f"there is no process {pid}", 1)
     if not about.state.may_change:
-        said = say_outside(about.state, about.detail, pid, about.tensorflow, about.damage)
-        raise Refusal(f"process {pid} cannot be read: {said.line}", 1)
+        raise Refusal(f"process {pid} cannot be read: {say_state(about).line}", 1)
     columns, rows = script_terminal_size()
     cwd = working_folder()
     arguments.record, remarks = file_for(arguments.record, pid)

@@ -32,7 +32,7 @@ from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
 from tfmemtop.events import HookAbsence, Level, NoticeKind, Unbuildable
 from tfmemtop.failure import reason as reason_of
-from tfmemtop.findings.rules.notices import reason_text, say_kind
+from tfmemtop.findings.rules.notices import reason_text, say
 from tfmemtop.probe.build import find_compiler, is_cached, lack_of_addresses
 from tfmemtop.safe import safe
 from tfmemtop.units import counted
@@ -119,7 +119,7 @@ def driver(reading: NvmlReading, version: str | None, root: Path = Path("/")) ->
     if trouble is None or trouble.kind is NoticeKind.NO_GPU:
         return missing("driver", "the driver answers but shows no GPU", "in a container: --gpus all")
     if trouble.level is Level.ERROR or _has_card(root):
-        return missing("driver", *say_kind(trouble.kind, trouble.detail, trouble.about))
+        return missing("driver", *say(trouble))
     return ok("driver", "no NVIDIA GPU here; TensorFlow's pool on the CPU is shown")
 
 

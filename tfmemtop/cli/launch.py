@@ -13,7 +13,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +21,7 @@ from tfmemtop.cli import Refusal
 from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.cli.output import say
 from tfmemtop.engine.process.launch import Export, Launch
-from tfmemtop.events import Level
+from tfmemtop.events import Level, Notice
 from tfmemtop.failure import reason
 from tfmemtop.frameworks import FRAMEWORKS_VARIABLES, FrameworkName, UsedFramework
 from tfmemtop.limits import FreeGpus, Machine, Whole, needs_gpus, parse_limit
@@ -30,9 +29,6 @@ from tfmemtop.placement import named, naming
 from tfmemtop.settings import Settings, carry
 from tfmemtop.ui.draw.layout import first_size
 from tfmemtop.units import MIB, format_bytes
-
-if TYPE_CHECKING:
-    from tfmemtop.engine.sources.nvml_calls import DriverTrouble
 
 SMALLEST = (40, 12)
 """The smallest terminal, in columns and rows, on which the screen is of use."""
@@ -205,14 +201,14 @@ def ask_machine() -> Machine:
         free={one.index: one.free for one in reading.readings if one.index in indices and one.free is not None},
         host_memory=memory.total,
         host_memory_of=memory.owner,
-        trouble=next((_said(trouble) for trouble in reading.troubles if trouble.level is Level.ERROR), ""),
+        trouble=next((_said(notice) for notice in reading.troubles if notice.level is Level.ERROR), ""),
     )
 
 
-def _said(trouble: "DriverTrouble") -> str:
-    from tfmemtop.findings.rules.notices import say_kind  # imported only if needed, because it takes a while to load
+def _said(notice: Notice) -> str:
+    from tfmemtop.findings.rules.notices import say  # imported only if needed, because it takes a while to load
 
-    return say_kind(trouble.kind, trouble.detail, trouble.about).text
+    return say(notice).text
 
 
 def resolve(arguments: RunArguments, machine: Machine) -> Settings:

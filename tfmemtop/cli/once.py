@@ -20,11 +20,11 @@ from tfmemtop.engine.process.launch import INJECT
 from tfmemtop.engine.sources.foreign import Foreign
 from tfmemtop.engine.sources.host import TENSORFLOW_LEAST, Host, describe_session
 from tfmemtop.engine.sources.nvml import Nvml
-from tfmemtop.engine.sources.outside.look import Look, allocator_event, outside_event
+from tfmemtop.engine.sources.outside.look import Look, allocator_event, dated
 from tfmemtop.engine.sources.processes import all_pids, find, has_tensorflow
 from tfmemtop.events import Allocator, Device, DeviceReading, Event, Outside, Process, ProcessReadings, encode
 from tfmemtop.findings.rules.attached import FROM_OUTSIDE
-from tfmemtop.findings.rules.notices import say_kind
+from tfmemtop.findings.rules.notices import say as notice_text
 from tfmemtop.reports.devices import notes
 from tfmemtop.safe import safe
 from tfmemtop.units import UNKNOWN, aligned, format_short
@@ -95,7 +95,7 @@ def _told(look: Look, t: float) -> list[Event]:
     about = look.refresh()
     figures = look.read() if about.state.inside else {}
     readings = [allocator_event(look.pid, device, name, one, t) for device, (name, one) in sorted(figures.items())]
-    return [outside_event(look.pid, about, t), *readings]
+    return [dated(about, t), *readings]
 
 
 def run(as_json: bool = False, every_s: float | None = None) -> int:
@@ -154,7 +154,7 @@ def read(nvml: Nvml, foreign: Foreign | None = None, outside: PoolSweep | None =
         later = nvml.traffic()
         readings = [replace(one, traffic=one.traffic or later.get(one.index)) for one in readings]
     events: list[Event] = [session, *reading.devices, *readings, *processes, *pools, sweep.readings]
-    troubles = [say_kind(t.kind, t.detail, t.about).line for t in reading.troubles if t.kind]
+    troubles = [notice_text(each).line for each in reading.troubles if each.kind]
     return events, [*troubles, *_unnamed(processes)]
 
 

@@ -19,15 +19,15 @@ from tfmemtop.engine.sources.nvml_calls import (
     NO_GPU,
     NOT_AVAILABLE,
     TEMPERATURES_C,
-    DriverTrouble,
     NvmlCalls,
     TrafficMeter,
     lost,
     no_shares,
+    trouble,
     unopened,
 )
 from tfmemtop.engine.sources.processes import available_memory, machine_memory
-from tfmemtop.events import Device, DeviceProcess, DeviceReading, SharesMissing, Traffic
+from tfmemtop.events import Device, DeviceProcess, DeviceReading, Notice, SharesMissing, Traffic
 from tfmemtop.units import MIB
 
 _MOST_CARDS, _MOST_PROCESSES = 1024, 65_536
@@ -41,7 +41,7 @@ class NvmlReading(NamedTuple):
 
     devices: list[Device]  # those not reported before
     readings: list[DeviceReading]
-    troubles: list[DriverTrouble]
+    troubles: list[Notice]
 
 
 class _Memory(NamedTuple):
@@ -90,17 +90,16 @@ class Nvml:
         if self._cards is None:
             if time.monotonic() < self._retry_at:
                 return NvmlReading([], [], [])
-            trouble = self._open(t)
-            if trouble is not None:
+            if (closed := self._open(t)) is not None:
                 self._retry_at = time.monotonic() + self.RETRY_S
-                return NvmlReading([], [], [trouble])
-        troubles = [DriverTrouble("nvml")]
+                return NvmlReading([], [], [closed])
+        troubles = [trouble("nvml")]
         readings = []
         cards = self._cards or []
         for card, device in cards:
-            reading, trouble = self._read_device(device, card, t)
+            reading, told = self._read_device(device, card, t)
             readings.append(reading)
-            troubles.append(trouble)
+            troubles.append(told)
         new = [device for _, device in cards if device.uuid not in self._told]
         self._told.update(device.uuid for device in new)
         return NvmlReading(new, readings, troubles)
@@ -122,7 +121,7 @@ class Nvml:
         """Return the driver's version; ``None`` if the library is not open or does not report it."""
         return None if self._cards is None else _text(NvmlCalls(self._library).ask("", "nvmlSystemGetDriverVersion"))
 
-    def _open(self, t: float) -> DriverTrouble | None:
+    def _open(self, t: float) -> Notice | None:
         if self._library is None:
             if not any(Path(path).exists() for path in _DRIVER_FILES):
                 return NO_DRIVER
@@ -175,7 +174,7 @@ class Nvml:
             unified=memory.unified,
         )
 
-    def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, DriverTrouble]:
+    def _read_device(self, device: Device, card: _Card, t: float) -> tuple[DeviceReading, Notice]:
         questions = NvmlCalls(self._library)
         ask, figure = questions.ask, questions.figure
         # First the figures that change within milliseconds while a process starts to use the card.
@@ -212,7 +211,7 @@ class Nvml:
         gone = (self._library.NVML_ERROR_GPU_IS_LOST, self._library.NVML_ERROR_UNKNOWN)
         if questions.codes.get("memory") in gone:
             return reading, lost(device.index)
-        return reading, DriverTrouble(f"gpu{device.index}")
+        return reading, trouble(f"gpu{device.index}")
 
     def _memory(self, handle: Any, questions: NvmlCalls) -> _Memory:
         library = self._library

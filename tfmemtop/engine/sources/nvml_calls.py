@@ -6,9 +6,9 @@ Every call can fail, return N/A or return an impossible value: in containers, un
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from tfmemtop.events import Lacking, Level, NoticeKind, SharesMissing, Traffic, WhyLacking
+from tfmemtop.events import Lacking, Level, Notice, NoticeKind, SharesMissing, Traffic, WhyLacking
 from tfmemtop.units import MIB
 
 LARGEST_MEMORY = 1 << 50  # bytes; a PiB on one card
@@ -23,35 +23,32 @@ _SHOWN = 24  # characters of an impossible figure
 _TOLD = 64  # impossible figures of one reading
 
 
-class DriverTrouble(NamedTuple):
-    """A problem that the user should know, or, with no ``kind``, the end of it. The fields are those of a notice."""
-
-    key: str
-    kind: NoticeKind | None = None
-    level: Level = Level.INFO
-    detail: str = ""
-    about: int | None = None
+def trouble(
+    key: str, kind: NoticeKind | None = None, level: Level = Level.INFO, detail: str = "", about: int | None = None
+) -> Notice:
+    """Return a problem that the user should know, or, with no *kind*, the end of it: a notice without its time."""
+    return Notice(t=0.0, key=key, level=level, kind=kind, detail=detail, about=about)
 
 
-NO_DRIVER = DriverTrouble("nvml", NoticeKind.NO_DRIVER)
-NO_GPU = DriverTrouble("nvml", NoticeKind.NO_GPU)
+NO_DRIVER = trouble("nvml", NoticeKind.NO_DRIVER)
+NO_GPU = trouble("nvml", NoticeKind.NO_GPU)
 
 
-def unopened(library: Any, error: Exception) -> DriverTrouble:
+def unopened(library: Any, error: Exception) -> Notice:
     """Return why the library could not be opened, from the *error* that it raised."""
     code = getattr(error, "value", None)
     if code in (library.NVML_ERROR_LIBRARY_NOT_FOUND, library.NVML_ERROR_DRIVER_NOT_LOADED):
         return NO_DRIVER
     if code == library.NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-        return DriverTrouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
+        return trouble("nvml", NoticeKind.DRIVER_MISMATCH, Level.ERROR)
     if code == library.NVML_ERROR_NO_PERMISSION:
-        return DriverTrouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
-    return DriverTrouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
+        return trouble("nvml", NoticeKind.DRIVER_FORBIDDEN, Level.ERROR)
+    return trouble("nvml", NoticeKind.DRIVER_FAILED, Level.ERROR, str(error))
 
 
-def lost(index: int) -> DriverTrouble:
+def lost(index: int) -> Notice:
     """Return the trouble of a card that was there and is there no longer."""
-    return DriverTrouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
+    return trouble(f"gpu{index}", NoticeKind.GPU_LOST, Level.ERROR, about=index)
 
 
 def no_shares(library: Any, code: int | None, *, mig: bool, vgpu: bool, wsl: bool) -> SharesMissing:

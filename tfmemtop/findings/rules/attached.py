@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tfmemtop.events import Damage, Outside, OutsideState
+from tfmemtop.events import Outside, OutsideState
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.finding import Finding, Said, Severity, joined
 from tfmemtop.findings.rules import rule
@@ -95,23 +95,17 @@ _STATES: dict[OutsideState, tuple[str, str]] = {
 
 def say_state(event: Outside) -> TextAndRemedy:
     """Return how far the reading has come, or what prevents it, and what helps: two texts without a full stop."""
-    return say_outside(event.state, event.detail, event.pid, event.tensorflow, event.damage)
-
-
-def say_outside(
-    state: OutsideState, detail: str, pid: int, tensorflow: str | None, damage: Damage | None = None
-) -> TextAndRemedy:
-    """Return the same as :func:`say_state`, for the fields of the event."""
+    state, detail = event.state, event.detail
     if state is OutsideState.NO_TENSORFLOW and detail:
         return TextAndRemedy(f"TensorFlow is not in it, but in its child {detail}", f"tfmemtop attach {detail}")
     if state is OutsideState.GONE and detail:
         first = detail.partition(",")[0]
         return TextAndRemedy(f"it has ended; what it started goes on: process {detail}", f"tfmemtop attach {first}")
-    if damage is not None:
-        detail = damage_text(damage, detail)
+    if event.damage is not None:
+        detail = damage_text(event.damage, detail)
     text, remedy = _STATES[state]
-    version = tensorflow or ""
-    return TextAndRemedy(text.format(detail=detail, pid=pid, version=version), remedy.format(pid=pid))
+    version = event.tensorflow or ""
+    return TextAndRemedy(text.format(detail=detail, pid=event.pid, version=version), remedy.format(pid=event.pid))
 
 
 def reading_sentence(event: Outside) -> str:

@@ -132,19 +132,14 @@ class TextAndRemedy(NamedTuple):
 
 
 def say(notice: Notice) -> TextAndRemedy:
-    """Return the text of *notice*."""
-    return say_kind(notice.kind, notice.detail, notice.about, notice.count)
-
-
-def say_kind(
-    kind: NoticeKind | None, detail: str = "", about: int | None = None, count: int | None = None
-) -> TextAndRemedy:
-    """Return the text of a notice of that *kind*; empty for ``None``, the kind of a notice that withdraws another."""
+    """Return the text of *notice*; empty for a notice that withdraws another."""
+    kind = notice.kind
     if kind is None:
         return TextAndRemedy("")
     if kind is K.ENGINE_GONE:
-        return TextAndRemedy(_engine_gone(about, detail), "[q] quits")
-    return TextAndRemedy(kind.text.format(about=about, count=count, detail=detail), kind.remedy)
+        return TextAndRemedy(_engine_gone(notice.about, notice.detail), "[q] quits")
+    text = kind.text.format(about=notice.about, count=notice.count, detail=notice.detail)
+    return TextAndRemedy(text, kind.remedy)
 
 
 def _engine_gone(pid: int | None, output: str) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tfmemtop import events
 from tfmemtop.agent.layouts import Layout, Reading
 from tfmemtop.engine.own_thread import OwnThread
 from tfmemtop.engine.sources.chunk_maps import SUFFIX
-from tfmemtop.engine.sources.outside.look import About, Look, allocator_event, cards_of, outside_event
+from tfmemtop.engine.sources.outside.look import Look, allocator_event, cards_of, dated
 from tfmemtop.engine.sources.outside.pools import Copy
 from tfmemtop.engine.sources.processes import find, read_command, read_environment, working_folder
 from tfmemtop.engine.sources.source import Source
@@ -52,7 +54,7 @@ class FromOutside(Source):
         self._look: Look | None = None
         self._run = 0
         self._ended = False
-        self._told: About | None = None
+        self._told: events.Outside | None = None
         self._last: dict[str, Reading] = {}
         self._effective: dict[str, events.Effective] = {}
         self._wanted: list[tuple[str | None, int | None, float]] = []
@@ -122,7 +124,7 @@ class FromOutside(Source):
             self._task.cancel()
         if self._look is not None:
             if not self._ended and self._told is not None:
-                self._tell(self._look, self._told._replace(state=events.OutsideState.LEFT, detail=""))
+                self._tell(self._look, replace(self._told, state=events.OutsideState.LEFT, detail=""))
             # The thread closes it after its present call.
             self._thread.submit(self._look.close)
         self._look = self._task = None
@@ -145,10 +147,8 @@ class FromOutside(Source):
                 # An unforeseen error costs a second of readings, but not the session. The same error is published once.
                 complain()
                 damage, detail = damage_of(error)
-                about = (self._told or look.about)._replace(
-                    state=events.OutsideState.NOT_FOUND, detail=detail, damage=damage
-                )
-                self._tell(look, about)
+                state = events.OutsideState.NOT_FOUND
+                self._tell(look, replace(self._told or look.about, state=state, detail=detail, damage=damage))
                 await asyncio.sleep(REFRESH_S)
 
     async def _follow(self, look: Look) -> None:
@@ -171,12 +171,12 @@ class FromOutside(Source):
                 due = refresh_at
             await asyncio.sleep(max(0.0, due - loop.time()))
 
-    def _tell(self, look: Look, about: About) -> None:
+    def _tell(self, look: Look, about: events.Outside) -> None:
         if about == self._told:
             return
         before, self._told = self._told, about
         now = self._stream.now()
-        self._stream.publish(outside_event(look.pid, about, now))
+        self._stream.publish(dated(about, now))
         if about.state.inside and not (before and before.state.inside):
             # Pools are read in place, as a hook does without a compiler. So maps can be requested.
             self._effective.clear()

@@ -6,7 +6,8 @@ moved to a disk takes time to read.
 
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tfmemtop.agent.bfc import Allocators
 from tfmemtop.agent.layouts import Layout, Reading, layout_of
@@ -33,7 +34,7 @@ from tfmemtop.engine.sources.processes import (
     read_command,
     text_of,
 )
-from tfmemtop.events import Allocator, Damage, Device, Outside, OutsideState
+from tfmemtop.events import Allocator, Device, Outside, OutsideState
 from tfmemtop.events.damage import Damaged, damage_of
 
 S = OutsideState
@@ -43,23 +44,15 @@ _UNSOUND_MOST = 20
 """Unsound readings of a pool in a row after which it is searched for again."""
 
 
-class About(NamedTuple):
-    """How far the look has come, and which TensorFlow it found."""
-
-    state: OutsideState
-    detail: str = ""
-    tensorflow: str | None = None
-    folder: str | None = None
-    python: str = ""
-    damage: Damage | None = None
-
-
 class Look:
-    """Looks at process *pid*. Use it in one thread only."""
+    """Looks at process *pid*. Use it in one thread only.
+
+    ``about`` is how far it has come, and which TensorFlow it found: an event without its time, see :func:`dated`.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.about = About(S.NO_TENSORFLOW)
+        self.about = self._about(S.NO_TENSORFLOW)
         self.layout: Layout | None = None
         self._process = find(pid)
         self._memory: RemoteMemory | None = None
@@ -71,13 +64,16 @@ class Look:
         """Close the process's memory."""
         self._forget()
 
-    def refresh(self) -> About:
+    def _about(self, state: S, detail: str = "", python: str = "") -> Outside:
+        return Outside(t=0.0, pid=self.pid, state=state, detail=detail, python=python)
+
+    def refresh(self) -> Outside:
         """Look at what may have changed: the process, its TensorFlow, its allocators. Return the new state."""
         process = self._process
         if process is None or not process.refresh():
             self._forget()
             left = ", ".join(str(child.pid) for child in self._children if child.is_alive())
-            self.about = self.about._replace(state=S.GONE, detail=left)
+            self.about = replace(self.about, state=S.GONE, detail=left)
             return self.about
         self._children = children(self.pid)
         try:
@@ -85,21 +81,21 @@ class Look:
         except NoMemory:
             # The process is just ending, or has become another program. The next look shows which.
             self._forget()
-            self.about = About(S.EXECUTED, detail=process.name)
+            self.about = self._about(S.EXECUTED, process.name)
         except PermissionError:
             self._forget()
-            self.about = About(in_the_way(rights(self.pid)))
+            self.about = self._about(in_the_way(rights(self.pid)))
         except (FileNotFoundError, ProcessLookupError):
             self._forget()
-            self.about = self.about._replace(state=S.GONE, detail="")
+            self.about = replace(self.about, state=S.GONE, detail="")
         except (Damaged, OSError) as error:
             self._forget()
             self.about = self._damaged(S.NOT_FOUND, error)
         return self.about
 
-    def _damaged(self, state: S, error: Damaged | OSError) -> About:
+    def _damaged(self, state: S, error: Damaged | OSError) -> Outside:
         damage, detail = damage_of(error)
-        return self.about._replace(state=state, detail=detail, damage=damage)
+        return replace(self.about, state=state, detail=detail, damage=damage)
 
     def read(self) -> dict[str, tuple[str, Reading]]:
         """Return the name and the figures of each pool, by device. Pools that are not sound this time are left out."""
@@ -141,7 +137,7 @@ class Look:
         except (Damaged, NoMemory, PermissionError):
             return None
 
-    def _look(self, process: HostProcess) -> About:
+    def _look(self, process: HostProcess) -> Outside:
         if self._memory is None:
             opened = self._open()
             if opened.state is not S.NO_DEVICES:
@@ -153,9 +149,9 @@ class Look:
             state = S.STOPPED
         if self.about.state is S.NOT_SOUND and not self._pools:
             return self.about
-        return self.about._replace(state=state, detail="", damage=None)
+        return replace(self.about, state=state, detail="", damage=None)
 
-    def _open(self) -> About:
+    def _open(self) -> Outside:
         """Find TensorFlow in the process. The state is ``NO_DEVICES`` if TensorFlow is there and can be read."""
         found = list(mappings(self.pid))
         memory = RemoteMemory(self.pid)
@@ -170,20 +166,21 @@ class Look:
             memory.close()
         return about
 
-    def _identify(self, memory: RemoteMemory, found: list[Mapping]) -> About:
+    def _identify(self, memory: RemoteMemory, found: list[Mapping]) -> Outside:
         python = python_of(found)
         library = mapped(found)
         if library is None:
-            return About(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python=python)
-        about = About(S.NO_DEVICES, folder=library.folder, python=python)
+            return self._about(S.NO_TENSORFLOW, _child_with_tensorflow(self.pid), python)
+        folder = text_of(library.folder) if library.folder else None
+        about = replace(self._about(S.NO_DEVICES, python=python), tensorflow_path=folder)
         file = library.file(self.pid)
         version = version_of(file) if file is not None else None
         if file is None or version is None:
-            return about._replace(state=S.REPLACED if file is None else S.NO_VERSION)
-        about = about._replace(tensorflow=version)
+            return replace(about, state=S.REPLACED if file is None else S.NO_VERSION)
+        about = replace(about, tensorflow=version)
         self.layout = layout_of(version)
         if self.layout is None:
-            return about._replace(state=S.NO_TABLE, detail=version)
+            return replace(about, state=S.NO_TABLE, detail=version)
         self._found = Found(memory, MappedLibrary(file, library.base), self.layout)
         self._found.look(Regions(found))
         return about
@@ -223,22 +220,11 @@ def _child_with_tensorflow(pid: int) -> str:
     return next((str(child.pid) for child in below if has_tensorflow(child.pid)), "")
 
 
-def outside_event(pid: int, about: About, t: float) -> Outside:
-    """Return the event that reports how far the reading of process *pid* has come."""
-    process = find(pid)
-    return Outside(
-        t=t,
-        pid=pid,
-        state=about.state,
-        detail=about.detail,
-        ppid=process.ppid if process else 0,
-        argv=read_command(pid),
-        python=about.python,
-        executable=_executable(pid),
-        tensorflow=about.tensorflow,
-        tensorflow_path=text_of(about.folder) if about.folder else None,
-        damage=about.damage,
-    )
+def dated(about: Outside, t: float) -> Outside:
+    """Return the event *about* a process for the time *t*, with what the system says of the process then."""
+    process, pid = find(about.pid), about.pid
+    ppid = process.ppid if process else 0
+    return replace(about, t=t, ppid=ppid, argv=read_command(pid), executable=_executable(pid))
 
 
 def allocator_event(pid: int, device: str, name: str, figures: Reading, t: float, high: int | None = None) -> Allocator:
