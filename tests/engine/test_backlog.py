@@ -132,7 +132,7 @@ def known(stream: Iterable[events.Event]) -> dict[str, object]:
     state = fold(stream)
     hooked = {pid: process.hooked for pid, process in state.processes.items() if process.hooked}
     return {
-        "runs": [(r.run, r.exit_code, r.signal, r.peak_in_use, r.peak_pool, r.out_of_memory) for r in state.runs],
+        "runs": [(r.run, r.ending, r.peak_in_use, r.peak_pool, r.out_of_memory) for r in state.runs],
         "notices": state.notices,
         "devices": [device.reading for device in state.devices.values()],
         "processes": state.processes.keys(),

@@ -65,7 +65,8 @@ def test_all_figures_are_the_process_s_own_to_the_byte(trainings: list[Reporting
     for look in looks:
         about = look.refresh()
         assert (about.state, about.detail) == (S.READING, "")
-        assert about.tensorflow and Path(about.tensorflow_path or "").name == "tensorflow" and about.python.startswith("3.")
+        assert about.tensorflow and Path(about.tensorflow_path or "").name == "tensorflow"
+        assert about.python.startswith("3.")
     for step in ("take 3000000", "small 700", "free 3", "take 20000000", "free 2", "take 12345678"):
         for look, training in zip(looks, trainings, strict=True):
             training.do(step)

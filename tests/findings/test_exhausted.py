@@ -245,7 +245,7 @@ def test_the_same_line_in_the_output_and_from_the_probe_counts_once() -> None:
     kept = events.AllocatorLine(t=30.3, pid=100, at=29.9, allocator="bfc", size=64 * MIB)
     for parts in ([wrote(line, 29.95), kept], [kept, wrote(line, 30.4)]):
         run = s.fold([*gpu(2 * GIB), *parts]).run
-        assert run is not None and [(one.t, one.pid) for one in run.complaints] == [(29.9, 100)]
+        assert run is not None and [(one.at, one.pid) for one in run.complaints] == [(29.9, 100)]
     others = [msgspec.structs.replace(kept, pid=900), msgspec.structs.replace(kept, at=20.0)]
     state = s.fold([*gpu(2 * GIB), s.process(30.1, 900), s.alive(30.2, 100, 900), kept, *others])
     assert state.run is not None and len(state.run.complaints) == 3

@@ -12,7 +12,7 @@ from tests.streams import GIB, MIB
 from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.events import StoppingPhase, recording
-from tfmemtop.events.runs import Ending, Way, how_ended
+from tfmemtop.events.runs import Ending, Way
 from tfmemtop.findings.cause import LONGEST, Key, shortened
 from tfmemtop.findings.finding import Finding, Group, RuleFailed, Severity
 from tfmemtop.findings.judgement import findings, judged, kinds
@@ -176,4 +176,5 @@ def test_with_several_processes_the_one_that_ran_out_is_named_first() -> None:
     ],
 )
 def test_every_ending_has_its_words(exit_code: int | None, signal: int | None, oom_killed: bool, words: str) -> None:
-    assert ending(how_ended(exit_code, signal, oom_killed)) == words
+    end = events.RunEnd(t=9.0, run=1, exit_code=exit_code, signal=signal, oom_killed=oom_killed)
+    assert ending(end.ending) == words

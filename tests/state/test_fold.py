@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.events.runs import Ending, Way
 from tfmemtop.reports.devices import note
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import GONE_KEPT
@@ -86,7 +87,11 @@ def test_the_peaks_of_a_run_stay_when_the_next_begins() -> None:
     ]
     state = s.fold(stream)
     first, second = state.runs
-    assert (first.peak_in_use, first.peak_process_total, first.signal) == (908 * MIB, 1634 * MIB, 15)
+    assert (first.peak_in_use, first.peak_process_total, first.ending) == (
+        908 * MIB,
+        1634 * MIB,
+        Ending(Way.SIGNAL, 15),
+    )
     assert second.peak_in_use == MIB
     assert 100 not in state.processes
 

@@ -37,7 +37,6 @@ from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.events import Allocator, DeviceReading, Event, Framework, Notice, NoticeKind, RunEnd
 from tfmemtop.events.recording import RecordingError, Writer, read
 from tfmemtop.events.recording.lines import lines_left_out
-from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.failure import describe, no_summary, reason
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.findings.rules.notices import say as notice_text
@@ -98,11 +97,9 @@ def run(arguments: RecordArguments) -> int:
         say(line)
     if arguments.report is not None:
         say(_page(Path(done.path), arguments.report))
-    if done.end.signal is not None:
-        if "SLURM_STEP_ID" in os.environ:
-            _end_by(done.end.signal)
-        return SIGNALLED + done.end.signal
-    return done.end.exit_code or 0
+    if done.end.signal is not None and "SLURM_STEP_ID" in os.environ:
+        _end_by(done.end.signal)
+    return done.end.shell_code
 
 
 def _page(recording: Path, pattern: Path) -> str:

@@ -23,7 +23,6 @@ from types import FrameType
 
 from tfmemtop.engine.stream.server import Client, connect
 from tfmemtop.events import CaughtUp, Run, RunEnd, Stop
-from tfmemtop.exit_codes import SIGNALLED
 
 _PassOn = Callable[[int], object]
 _WAIT_S = 0.1
@@ -162,7 +161,7 @@ async def _wait(socket: str, first: int | None, step: GroupListener) -> int:
             if isinstance(event, Run):
                 pid = event.pid
             elif isinstance(event, RunEnd):
-                pid, code = 0, _code(event)
+                pid, code = 0, event.shell_code
             caught_up |= isinstance(event, CaughtUp)
         if caught_up and not pid:
             break
@@ -183,10 +182,6 @@ async def _end_engine(client: Client) -> None:
         await client.send(Stop(quit=True))
     async for _ in client.events():
         pass
-
-
-def _code(end: RunEnd) -> int:
-    return SIGNALLED + end.signal if end.signal is not None else end.exit_code or 0
 
 
 async def _tell(socket: str, number: int) -> None:

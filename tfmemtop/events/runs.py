@@ -72,15 +72,6 @@ class Ending(msgspec.Struct, frozen=True):
         return self.signal in _BY_SOMEBODY
 
 
-def how_ended(exit_code: int | None, signal: int | None, oom_killed: bool) -> Ending:
-    """Return the ending that the fields of a run's last event describe."""
-    if oom_killed:
-        return Ending(Way.HOST_MEMORY)
-    if signal is not None:
-        return Ending(Way.SIGNAL, signal)
-    return Ending(Way.UNKNOWN) if exit_code is None else Ending(Way.EXIT, exit_code)
-
-
 class Session(Event, tag="session", frozen=True):
     """The first event: which user's session this is, on which machine, and since when."""
 
@@ -166,7 +157,16 @@ class RunEnd(Event, tag="run_end", frozen=True):
     @property
     def ending(self) -> Ending:
         """How the run ended, as one value."""
-        return how_ended(self.exit_code, self.signal, self.oom_killed)
+        if self.oom_killed:
+            return Ending(Way.HOST_MEMORY)
+        if self.signal is not None:
+            return Ending(Way.SIGNAL, self.signal)
+        return Ending(Way.UNKNOWN) if self.exit_code is None else Ending(Way.EXIT, self.exit_code)
+
+    @property
+    def shell_code(self) -> int:
+        """The exit code as a shell reports it; 0 if it is not known."""
+        return SIGNALLED + self.signal if self.signal is not None else self.exit_code or 0
 
 
 class Leftover(Enum):
@@ -236,14 +236,14 @@ class Output(Event, tag="output", frozen=True):
 class AllocatorLine(Event, tag="allocator_line", frozen=True):
     """TensorFlow has logged that an allocator found no room for ``size`` bytes, ``at`` seconds into the session.
 
-    The probe keeps such lines. ``operation`` is ``None`` where TensorFlow names none. ``harmless``: the request was for
-    scratch memory, which TensorFlow can do without.
+    The probe keeps such lines. One that came through the script's terminal has no ``pid``. ``operation`` is ``None``
+    where TensorFlow names none. ``harmless``: the request was for scratch memory, which TensorFlow can do without.
     """
 
     keep = Newest(50)
     urgent = True
 
-    pid: Number
+    pid: Number | None
     at: Change
     allocator: Label
     size: Size

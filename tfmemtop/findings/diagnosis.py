@@ -321,9 +321,9 @@ def _stood_still(state: State, hooked: Hooked, failed: float) -> float:
     waiting = waited(hooked, failed)
     began = waiting.t if waiting and waiting.t <= failed else failed - _WAITED_S
     for one in reversed(state.run.complaints if state.run else ()):
-        others = not one.harmless and one.pid in (hooked.hello.pid, None) and one.t <= failed + _NEXT_S
-        if others and one.t - _WAITED_S < began - _NEXT_S < one.t:
-            began = one.t - _WAITED_S
+        others = not one.harmless and one.pid in (hooked.hello.pid, None) and one.at <= failed + _NEXT_S
+        if others and one.at - _WAITED_S < began - _NEXT_S < one.at:
+            began = one.at - _WAITED_S
     return began
 
 

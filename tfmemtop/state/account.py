@@ -21,7 +21,7 @@ from tfmemtop.events import Allocator, Framework
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.frameworks import FrameworkName
 from tfmemtop.state.holdings import Holdings, holdings
-from tfmemtop.state.lookup import allocators_of, cached_of, device_of, frameworks_of, limit_of, sum_known
+from tfmemtop.state.lookup import allocators_of, cached_of, device_of, frameworks_of, hooked_of, limit_of, sum_known
 from tfmemtop.state.model import DeviceState, Hooked, Measured, State
 from tfmemtop.units import MIB
 
@@ -35,27 +35,12 @@ _LARGEST_CONTEXT = 2 * USUAL_CONTEXT
 """More than this is not a context alone: something else allocated memory before TensorFlow did."""
 
 
-class PoolPart(msgspec.Struct, frozen=True):
-    """One logical device's pool, in bytes. ``cached`` is ``None`` where the pool's size is not known."""
-
-    device: str
-    in_use: int
-    cached: int | None
-    peak: int | None
-    limit: int | None
-    allocator: str | None
-
-    @property
-    def pool(self) -> int | None:
-        """The size of the pool."""
-        return None if self.cached is None else self.in_use + self.cached
-
-
 class Account(msgspec.Struct, frozen=True):
     """The memory of process ``pid`` on GPU ``gpu``, in bytes.
 
-    ``t`` is its moment in session seconds, ``None`` where total and pools are not known together. ``total`` is NVML's
-    figure, ``None`` where NVML does not report single processes. Where ``outside`` is known,
+    ``t`` is its moment in session seconds, ``None`` where total and pools are not known together. ``pools`` are the
+    readings of TensorFlow's allocators. ``total`` is NVML's figure, ``None`` where NVML does not report single
+    processes. Where ``outside`` is known,
     context, in use, cached and outside add up to ``total``. Where a pool's size is not known, ``outside`` is ``None``
     and ``rest`` is cached and outside together. ``context_exact`` is true if the context was measured, false if it is
     an estimate. ``device_used`` is the used memory of the whole card. ``frameworks`` are the other frameworks, whose
@@ -68,14 +53,14 @@ class Account(msgspec.Struct, frozen=True):
     total: int | None
     context: int | None
     context_exact: bool
-    pools: tuple[PoolPart, ...]
+    pools: tuple[Allocator, ...]
     outside: int | None
     rest: int | None
     device_used: int | None
     frameworks: tuple[Framework, ...] = ()
 
     @property
-    def every_pool(self) -> tuple[PoolPart | Framework, ...]:
+    def every_pool(self) -> tuple[Allocator | Framework, ...]:
         """TensorFlow's pools, and those of the other frameworks."""
         return *self.pools, *self.frameworks
 
@@ -90,11 +75,11 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def in_use(self) -> int:
-        return sum(pool.in_use for pool in self.pools)
+        return sum(pool.in_use or 0 for pool in self.pools)
 
     @property
     def cached(self) -> int | None:
-        return sum_known(pool.cached for pool in self.pools) if self.pools else 0
+        return sum_known(cached_of(pool.pool, pool.in_use) for pool in self.pools) if self.pools else 0
 
 
 def accounts(state: State, pid: int) -> Iterator[Account]:
@@ -109,7 +94,8 @@ def accounts(state: State, pid: int) -> Iterator[Account]:
                 yield Account(pid, index, None, share.used, None, False, (), None, None, used)
             continue
         measured = _measured(state, pid, hooked, device)
-        pools = tuple(_pools(state, pid, hooked, index, measured.readings if measured else hooked.allocators))
+        read = sorted((measured.readings if measured else hooked.allocators).items())
+        pools = tuple(one for name, one in read if device_of(state, pid, name) is device and one.in_use is not None)
         frameworks = measured.frameworks if measured else tuple(frameworks_of(state, hooked, device))
         if share is None and (not (pools or frameworks) or hooked.ended):
             continue
@@ -133,24 +119,13 @@ def _measured(state: State, pid: int, hooked: Hooked, device: DeviceState) -> Me
     return first if (pools or first.frameworks) and first.is_possible else None
 
 
-def _pools(state: State, pid: int, hooked: Hooked, index: int, readings: dict[str, Allocator]) -> Iterator[PoolPart]:
-    for name, reading in sorted(readings.items()):
-        device = device_of(state, pid, name)
-        if device is None or device.info.index != index or reading.in_use is None:
-            continue
-        effective = hooked.effective.get(name)
-        cached = cached_of(reading.pool, reading.in_use)
-        limit = limit_of(hooked, name)
-        yield PoolPart(name, reading.in_use, cached, reading.peak, limit, effective.allocator if effective else None)
-
-
-def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tuple[PoolPart, ...]) -> Account:
+def _balance(pid: int, index: int, measured: Measured, hooked: Hooked, pools: tuple[Allocator, ...]) -> Account:
     t, total, used = measured.t, measured.total, measured.card_used
-    held = sum(pool.in_use + (pool.cached or 0) for pool in pools) + measured.of_frameworks
+    held = sum(max(pool.in_use or 0, pool.pool or 0) for pool in pools) + measured.of_frameworks
     context, exact = context_size(hooked, index)
     context = min(context, total - held)
     left = total - held - context
-    if any(pool.cached is None for pool in pools):
+    if any(pool.pool is None for pool in pools):
         return Account(pid, index, t, total, context, exact, pools, None, left, used, measured.frameworks)
     return Account(pid, index, t, total, context, exact, pools, left, None, used, measured.frameworks)
 
@@ -225,8 +200,9 @@ def breakdown_of(state: State, account: Account) -> Breakdown:
     """Return *account* of a process as a breakdown."""
     found = {held.device: held for held in holdings(state, account.pid)}
     held = tuple(found[pool.device] for pool in account.pools if pool.device in found)
-    pools = account.pools or account.frameworks
-    peak, limit = sum_known(pool.peak for pool in pools), sum_known(pool.limit for pool in pools)
+    hooked, pools = hooked_of(state, account.pid), account.pools or account.frameworks
+    limits = [limit_of(hooked, pool.device) if hooked and account.pools else pool.limit for pool in pools]
+    peak, limit = sum_known(pool.peak for pool in pools), sum_known(limits)
     return Breakdown(account.gpu, account.t, tuple(_slices(account, held)), account, held, peak, limit)
 
 

@@ -11,7 +11,7 @@ from tfmemtop.state.attribution import made_at
 from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import RETRIED_S, Complaint, Hooked, RunState, State, Surroundings
+from tfmemtop.state.model import RETRIED_S, Hooked, RunState, State, Surroundings
 from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
 
@@ -130,8 +130,8 @@ def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
     """
     pool = hooked.pools.get(device)
     times = [pool.exhausted.t] if pool and pool.exhausted else []
-    scratch = [complaint for complaint in state.run.complaints if complaint.harmless] if state.run else []
-    times += [complaint.t for complaint in scratch if _of_allocator(hooked, complaint.allocator) == device]
+    scratch = [line for line in state.run.complaints if line.harmless] if state.run else []
+    times += [line.at for line in scratch if _of_allocator(hooked, line.allocator) == device]
     return max(times, default=None)
 
 
@@ -197,7 +197,7 @@ def _anatomy(
     )
 
 
-def _node(error: events.OutOfMemory | None, complaint: Complaint | None) -> str | None:
+def _node(error: events.OutOfMemory | None, complaint: events.AllocatorLine | None) -> str | None:
     """Return the operation of a graph for which there was no room, by its whole name where TensorFlow's line has it."""
     node, whole = failed_node(error.message) if error else None, complaint.operation if complaint else None
     return whole if node and whole and whole.endswith(f"/{node}") else node
@@ -229,17 +229,17 @@ def _request(
     failed: float,
     scratch: bool,
     tensor: int | None,
-) -> Complaint | None:
+) -> events.AllocatorLine | None:
     """Return TensorFlow's newest line about a request that failed at *failed*; with *scratch*, any kind of request.
 
     Where the bytes of the *tensor* are known, it is a line about that many: other threads' requests may fail as well.
     """
-    near = [c for c in reversed(state.run.complaints) if _belongs(c.t, failed)] if state.run else []
+    near = [c for c in reversed(state.run.complaints) if _belongs(c.at, failed)] if state.run else []
     near = [c for c in near if tensor is None or tensor <= c.size < tensor + _ROUNDING]
     return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
 
 
-def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: Complaint) -> bool:
+def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: events.AllocatorLine) -> bool:
     """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
     if complaint.pid not in (pid, None):
         return False
@@ -367,7 +367,7 @@ def _ran_out(run: RunState, hooked: Hooked, device: str, failed: float) -> bool:
     near = [
         one
         for one in run.complaints
-        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.t, failed)
+        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.at, failed)
     ]
     return any(_of_allocator(hooked, one.allocator) == device for one in near)
 

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from msgspec.structs import asdict
+
 from tfmemtop import events
 from tfmemtop.events import Level, NoticeKind
 from tfmemtop.events.machine import is_cpu
@@ -15,12 +17,10 @@ from tfmemtop.state.model import (
     OUTPUT_CHARACTERS,
     RUNS_KEPT,
     WINDOWS_KEPT,
-    Complaint,
     CpuPool,
     DeviceState,
     Failure,
     Hooked,
-    OutputChunk,
     ProcessState,
     RanOut,
     RunState,
@@ -63,21 +63,8 @@ def _run(state: State, event: events.Run) -> None:
         if before.steps:
             before.steps = before.steps.summary()
     del state.runs[: 1 - RUNS_KEPT]
-    state.runs.append(
-        RunState(
-            event.run,
-            event.pid,
-            event.argv,
-            event.cwd,
-            event.settings,
-            started=event.t,
-            outside=event.outside,
-            kernel=event.kernel,
-            notebook=event.notebook,
-            earlier=event.earlier,
-            variables=event.variables,
-        )
-    )
+    fields = asdict(event)
+    state.runs.append(RunState(started=fields.pop("t"), **fields))
 
 
 @folds(events.Upcoming)
@@ -92,8 +79,7 @@ def _run_of(state: State, number: int) -> RunState | None:
 @folds(events.RunEnd)
 def _run_end(state: State, event: events.RunEnd) -> None:
     if run := _run_of(state, event.run):
-        run.ended, run.exit_code, run.signal = event.t, event.exit_code, event.signal
-        run.oom_killed = event.oom_killed
+        run.ended, run.end = event.t, event
         if run is state.run:
             places: list[DeviceState | CpuPool] = [*state.devices.values()]
             for place in places + ([state.cpu_pool] if state.cpu_pool else []):
@@ -343,8 +329,8 @@ def _output(state: State, event: events.Output) -> None:
     if run := _run_of(state, event.run):
         before = state.output[-1].text if state.output else ""
         for found in lines_of_exhaustion(before, event.text):
-            _complain(run, Complaint(event.t, *found))
-    state.output.append(OutputChunk(state.output_count, event.run, event.text, event.skipped))
+            _complain(run, events.AllocatorLine(t=event.t, pid=None, at=event.t, **found._asdict()))
+    state.output.append(event)
     state.output_count += 1
     state.output_characters += len(event.text)
     while state.output_characters > OUTPUT_CHARACTERS and len(state.output) > 1:
@@ -353,18 +339,27 @@ def _output(state: State, event: events.Output) -> None:
 
 @folds(events.AllocatorLine)
 def _allocator_line(state: State, event: events.AllocatorLine) -> None:
-    if state.run and of_run(state, event.pid):
-        line = Complaint(event.at, event.allocator, event.size, event.operation, event.harmless, event.pid)
-        _complain(state.run, line)
+    if state.run and event.pid is not None and of_run(state, event.pid):
+        _complain(state.run, event)
 
 
-def _complain(run: RunState, complaint: Complaint) -> None:
+_ONE_LINE_S = 3.0
+"""A line that comes through the terminal and through the probe's file arrives twice within this time."""
+
+
+def _complain(run: RunState, line: events.AllocatorLine) -> None:
     for index, known in enumerate(run.complaints):
-        if known.repeats(complaint):
-            if complaint.pid is not None:
-                run.complaints[index] = complaint
+        if _repeats(known, line):
+            if line.pid is not None:
+                run.complaints[index] = line
             return
-    run.complaints.append(complaint)
+    run.complaints.append(line)
+
+
+def _repeats(one: events.AllocatorLine, other: events.AllocatorLine) -> bool:
+    """Return whether the two may be the same line, seen in both places."""
+    alike = (one.allocator, one.size, one.operation) == (other.allocator, other.size, other.operation)
+    return alike and abs(one.at - other.at) < _ONE_LINE_S and (None in (one.pid, other.pid) or one.pid == other.pid)
 
 
 @folds(events.Terminal)

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.runs import Ending, how_ended
+from tfmemtop.events.runs import Ending, Way
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
 from tfmemtop.state.history import Curve, History, Sample, Trend, UseWindow, whole_use
@@ -17,8 +17,6 @@ REQUESTS_KEPT = 200
 GROWTHS_KEPT = 256
 RESTS_KEPT = 3
 COMPLAINTS_KEPT = 128
-_ONE_LINE_S = 3.0
-"""A line that comes through the terminal and through the probe's file arrives twice within this time."""
 FAILURES_KEPT = 16
 WINDOWS_KEPT = 4
 WINDOWS_OF_PHASES_KEPT = 16
@@ -141,28 +139,6 @@ class RanOut(msgspec.Struct, frozen=True):
     place: int | Literal["cpu"] | None
 
 
-class Complaint(msgspec.Struct, frozen=True):
-    """TensorFlow's own line about an allocator that ran out: in the script's output, or kept by the probe of *pid*.
-
-    ``harmless`` if the request was for scratch memory, which TensorFlow can do without; then the line does not name the
-    operation.
-    """
-
-    t: float
-    allocator: str
-    size: int
-    operation: str | None = None
-    harmless: bool = False
-    pid: int | None = None
-
-    def repeats(self, other: "Complaint") -> bool:
-        """Return whether *other* may be the same line, seen in the other of the two places."""
-        alike = all(getattr(self, name) == getattr(other, name) for name in ("allocator", "size", "operation"))
-        return (
-            alike and abs(self.t - other.t) < _ONE_LINE_S and (None in (self.pid, other.pid) or self.pid == other.pid)
-        )
-
-
 class Hooked(msgspec.Struct):
     """A process that the hook is in, or that is read from outside: what TensorFlow was requested to do, and does."""
 
@@ -257,9 +233,7 @@ class RunState(msgspec.Struct):
     variables: dict[str, str] = msgspec.field(default_factory=dict)  # of the environment, that the script's text names
     left: bool = False  # tfmemtop no longer reads it, and it went on
     ended: float | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    oom_killed: bool = False
+    end: events.RunEnd | None = None
     stopping: events.Stopping | None = None
     stopped: bool = False  # whether tfmemtop ended or killed it
     peak_process_total: int | None = None
@@ -267,7 +241,7 @@ class RunState(msgspec.Struct):
     steps: Steps | None = None
     out_of_memory: int = 0
     ran_out: deque[RanOut] = msgspec.field(default_factory=lambda: deque(maxlen=FAILURES_KEPT))  # the newest failures
-    complaints: deque[Complaint] = msgspec.field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
+    complaints: deque[events.AllocatorLine] = msgspec.field(default_factory=lambda: deque(maxlen=COMPLAINTS_KEPT))
     effective: dict[str, events.Effective] = msgspec.field(default_factory=dict)
     before: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
     busy: deque[tuple[float, float]] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT_KEPT))
@@ -313,7 +287,7 @@ class RunState(msgspec.Struct):
     @property
     def ending(self) -> Ending | None:
         """How the run ended; ``None`` while it goes on."""
-        return None if self.going else how_ended(self.exit_code, self.signal, self.oom_killed)
+        return None if self.going else self.end.ending if self.end else Ending(Way.UNKNOWN)
 
     @property
     def failed(self) -> bool:
@@ -330,13 +304,6 @@ class RunState(msgspec.Struct):
         return frozenset(one.allocator for one in self.complaints if not one.harmless and self.failed)
 
 
-class OutputChunk(msgspec.Struct):
-    number: int
-    run: int
-    text: str
-    skipped: int
-
-
 class State(msgspec.Struct):
     """All that is known, as of ``now`` seconds into the session."""
 
@@ -351,9 +318,9 @@ class State(msgspec.Struct):
     runs: list[RunState] = msgspec.field(default_factory=list)
     notices: dict[str, events.Notice] = msgspec.field(default_factory=dict)
     environments: dict[int, events.Environment] = msgspec.field(default_factory=dict)  # those that were requested
-    output: deque[OutputChunk] = msgspec.field(default_factory=deque)
+    output: deque[events.Output] = msgspec.field(default_factory=deque)
     output_characters: int = 0
-    output_count: int = 0  # the number of chunks so far, with those that were dropped
+    output_count: int = 0  # of all events so far, with those that were dropped
     terminal: events.Terminal | None = None
     host_used: int | None = None
     host_cpu: float | None = None

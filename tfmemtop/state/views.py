@@ -247,7 +247,7 @@ def _ran_out(state: State, place: int | str, rows: list[AllocatorRow]) -> tuple[
     told = [one.t for run in state.runs for one in run.ran_out if one.place in (place, None)]
     if (run := state.run) and not run.ran_out:
         names = {row.allocator for row in rows}
-        told += [one.t for one in run.complaints if not one.harmless and one.allocator in names]
+        told += [one.at for one in run.complaints if not one.harmless and one.allocator in names]
     return tuple(told)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tfmemtop import events
 from tfmemtop.events import Command, Event
-from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.experiments.session import Batch, Source
 from tfmemtop.experiments.session.next_run import NextRun
 from tfmemtop.experiments.session.replay import ReplaySource
@@ -182,9 +181,9 @@ class Session:
         It is 0 while the run goes on, in a replay, for a kernel, and for a process that tfmemtop did not start.
         """
         run = self.state.run
-        if run is None or run.going or not self.source.live or run.outside or run.kernel is not None:
+        if run is None or run.end is None or not self.source.live or run.outside or run.kernel is not None:
             return 0
-        return SIGNALLED + run.signal if run.signal is not None else run.exit_code or 0
+        return run.end.shell_code
 
     # The next run.
 

@@ -101,7 +101,7 @@ class Header(Panel):
         if phase is StoppingPhase.RELEASING:
             word, style = "waiting for its memory", WARNING
         elif not run.going:
-            glyph, word, style = ENDED, "ended", ERROR if run.exit_code or run.signal is not None else DIM
+            glyph, word, style = ENDED, "ended", ERROR if run.end and run.end.shell_code else DIM
         elif phase in (StoppingPhase.TERM, StoppingPhase.KILL):
             word, style = "stopping", WARNING
         line = [Segment(f"run {run.run} ", PLAIN), Segment(glyph if short else f"{glyph} {word}", style)]

@@ -13,8 +13,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.timer import Timer
 
+from tfmemtop.events import Output
 from tfmemtop.state import State
-from tfmemtop.state.model import OutputChunk
 from tfmemtop.ui.draw.glyphs import ELLIPSIS, LINE, MORE
 from tfmemtop.ui.draw.lines import Line, with_cursor, wrapped
 from tfmemtop.ui.draw.palette import DIM, RULE
@@ -145,15 +145,18 @@ class OutputPanel(CursorPanel):
     def _take(self) -> None:
         """Feed new output to the terminal, as much as a frame has time for. What the state has dropped is left out."""
         until = time.thread_time() + self.frame_s
-        for chunk in [chunk for chunk in self.state.output if chunk.number >= self._next] if self.behind else []:
-            if chunk.number > self._next or not self._at:
-                self._begin_chunk(chunk)
+        output = self.state.output
+        for number, chunk in enumerate(output, self.state.output_count - len(output)) if self.behind else ():
+            if number < self._next:
+                continue
+            if number > self._next or not self._at:
+                self._begin_chunk(number, chunk)
             while self._at < len(chunk.text) and time.thread_time() < until:
                 self.terminal.feed(chunk.text[self._at : self._at + _PIECE])
                 self._at += _PIECE
             if self._at < len(chunk.text):
                 break
-            self._next, self._at = chunk.number + 1, 0
+            self._next, self._at = number + 1, 0
         if self.scrolled:
             # While scrolled back, the same lines stay in view as new ones arrive.
             self.scrolled = max(0, self.scrolled + self.terminal.scrolled_off - self._seen_off)
@@ -162,15 +165,15 @@ class OutputPanel(CursorPanel):
             self._catching_up.stop()
         self._catching_up = self.set_timer(_CATCH_UP_S, self.redraw) if self.behind else None
 
-    def _begin_chunk(self, chunk: OutputChunk) -> None:
-        unseen = chunk.number > self._next
+    def _begin_chunk(self, number: int, chunk: Output) -> None:
+        unseen = number > self._next
         if self._run is not None and chunk.run != self._run:
             self.terminal.rule(self._rule(f"run {chunk.run}"))
         if unseen or chunk.skipped:
             size = "earlier output" if unseen else format_bytes(chunk.skipped)
             see = f", see {path}" if (path := self._path()) else ""
             self.terminal.note(f"{ELLIPSIS} {size} left out{see}")
-        self._run, self._next, self._at = chunk.run, chunk.number, 0
+        self._run, self._next, self._at = chunk.run, number, 0
 
     def _rule(self, text: str) -> Line:
         dash = LINE
