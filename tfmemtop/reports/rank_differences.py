@@ -1,4 +1,4 @@
-"""How a rank of a job differs from the others: each kind of difference, with its condition and its sentence. Pure.
+"""How a rank of a job differs from the others: each kind of difference, with its condition and its text. Pure.
 
 A rank is compared with the median of all ranks, or if there are two, with the other one. A difference is not reported
 if it is smaller than the usual differences between the ranks.
@@ -7,12 +7,11 @@ if it is smaller than the usual differences between the ranks.
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.events.runs import Ending
 from tfmemtop.findings.rules.ending import ending
 from tfmemtop.reports.settings import SCRIPTS_OWN, in_effect
 from tfmemtop.safe import safe
@@ -46,44 +45,23 @@ def _others(laid: Laid, only: int | None) -> str:
 
 
 class Differs(msgspec.Struct, frozen=True):
-    """The base of all kinds of difference; ``rank`` is the place in the list of ranks."""
+    """One difference of the rank at the place ``rank``. Its sentence is the rank's name, the ``verb`` and the ``rest``.
 
-    rank: int
-
-    def said(self, laid: Laid, many: bool) -> str:
-        """Return the sentence after the name of the rank, or if *many*, of the ranks that differ in this way."""
-        raise NotImplementedError
-
-
-class Held(Differs, frozen=True):
-    """The rank held ``size`` bytes more of ``measure`` than usual, or if ``less``, fewer.
-
-    With ``up_to``, the difference changes, and ``size`` is its highest value. It lasted from ``begin`` to ``end``, in
-    steps or seconds; ``None`` means the start of the run, or its end.
+    ``figures`` are what the sentence rests on, and ``kind`` is the key of that kind of difference.
     """
 
-    measure: Measure
-    size: int
-    less: bool
-    up_to: bool
-    begin: float | None
-    end: float | None
+    rank: int
+    kind: str
+    verb: str
+    rest: str
+    figures: dict[str, Any]
 
-    def said(self, laid: Laid, many: bool) -> str:
-        size = f"{'up to ' if self.up_to else ''}{format_bytes(self.size)} {'less' if self.less else 'more'}"
-        verb = "have" if many else "has"
-        what = {
-            Measure.IN_USE: f" {verb} {size} in use",
-            Measure.POOL: f" {verb} {size} in the pool",
-            Measure.PROCESS: f" hold{'' if many else 's'} {size}",
-        }[self.measure]
-        return f"{what} than {_compared_with(laid, self.rank)}{self._when(laid)}"
+    def said(self, many: bool) -> str:
+        """Return the sentence after the name of the rank, or if *many*, of the ranks that differ in this way."""
+        return f" {_PLURAL[self.verb] if many else self.verb}{self.rest}" if self.verb else self.rest
 
-    def _when(self, laid: Laid) -> str:
-        begin, end = (None if mark is None else _mark(mark, laid) for mark in (self.begin, self.end))
-        if begin is None:
-            return ", all the time" if end is None else f" until {end}"
-        return f" from {begin} on" if end is None else f" from {begin} to {end}"
+
+_PLURAL = {"has": "have", "holds": "hold", "is": "are", "does": "do"}
 
 
 def _mark(mark: float, laid: Laid) -> str:
@@ -92,14 +70,19 @@ def _mark(mark: float, laid: Laid) -> str:
     return f"{laid.unit.rstrip('s')} ~{format_count(round(mark))}"
 
 
-def _held(laid: Laid) -> Iterator[Held]:
+def _held(laid: Laid) -> Iterator[Differs]:
+    """Yield what ranks held more of a measure than usual, or less, for at least a part of the run."""
     for number in range(len(laid.ranks)):
         found = [one for measure in Measure if (one := _of_measure(laid, measure, number))]
         # The memory in use shows when and why. What is held beyond it follows from it, unless that is much more.
-        yield from (one for one in found if one is found[0] or one.size > 2 * found[0].size)
+        yield from (one for one in found if one is found[0] or one.figures["size"] > 2 * found[0].figures["size"])
 
 
-def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
+def _of_measure(laid: Laid, measure: Measure, number: int) -> Differs | None:
+    """Return by how many bytes of *measure* the rank differs, and from when to when, in steps or seconds.
+
+    If the difference changes, it is the highest. ``None`` for a time means the start of the run, or its end.
+    """
     sizes = laid.of(measure)
     apart: list[tuple[int, int]] = []  # stretch and difference, for the stretches of which the rank has a figure
     beyond: list[int] = []
@@ -118,16 +101,26 @@ def _of_measure(laid: Laid, measure: Measure, number: int) -> Held | None:
     within = sorted(abs(difference) for _, difference in apart[first : last + 1])
     usual_size, highest = within[len(within) // 2], within[-1]
     up_to = highest > _STEADY * usual_size
-    gap = _GAP * len(apart)
-    return Held(
+    size, less, gap = highest if up_to else usual_size, apart[first][1] < 0, _GAP * len(apart)
+    begin = None if first <= gap else laid.marks[apart[first][0]]
+    end = None if last >= len(apart) - 1 - gap else laid.marks[apart[last][0] + 1]
+    what = f"{'up to ' if up_to else ''}{format_bytes(size)} {'less' if less else 'more'}{_WHERE[measure]}"
+    return Differs(
         number,
-        measure,
-        highest if up_to else usual_size,
-        apart[first][1] < 0,
-        up_to,
-        None if first <= gap else laid.marks[apart[first][0]],
-        None if last >= len(apart) - 1 - gap else laid.marks[apart[last][0] + 1],
+        "held",
+        "holds" if measure is Measure.PROCESS else "has",
+        f" {what} than {_compared_with(laid, number)}{_when(laid, begin, end)}",
+        {"measure": measure.name.lower(), "size": size, "less": less, "up_to": up_to, "begin": begin, "end": end},
     )
+
+
+_WHERE = {Measure.IN_USE: " in use", Measure.POOL: " in the pool", Measure.PROCESS: ""}
+
+
+def _when(laid: Laid, begin: float | None, end: float | None) -> str:
+    if begin is None:
+        return ", all the time" if end is None else f" until {_mark(end, laid)}"
+    return f" from {_mark(begin, laid)} " + ("on" if end is None else f"to {_mark(end, laid)}")
 
 
 def _longest(beyond: Sequence[int], differences: Sequence[int]) -> tuple[int, int] | None:
@@ -147,23 +140,8 @@ def _longest(beyond: Sequence[int], differences: Sequence[int]) -> tuple[int, in
     return longest if longest and longest[1] - longest[0] + 1 >= max(2.0, gap) else None
 
 
-class Peak(Differs, frozen=True):
-    """A peak of ``measure`` that is ``size`` bytes above the usual one, or if ``less``, below it.
-
-    This kind is for a rank that cannot be compared with the others over steps or seconds.
-    """
-
-    measure: Measure
-    size: int
-    less: bool
-
-    def said(self, laid: Laid, many: bool) -> str:
-        usual = ("" if len(laid.ranks) > 2 else "that of ") + _compared_with(laid, self.rank)
-        size = f"{format_bytes(self.size)} {'below' if self.less else 'above'} {usual}"
-        return f" {'have' if many else 'has'} a peak ({self.measure.words}) {size}"
-
-
-def _peaks(laid: Laid) -> Iterator[Peak]:
+def _peaks(laid: Laid) -> Iterator[Differs]:
+    """Yield unusual peaks of ranks that cannot be compared with the others over steps or seconds."""
     for number in sorted(laid.apart):
         for measure in Measure:
             peaks = [measure.peak(rank.figures) for rank in laid.ranks]
@@ -173,148 +151,89 @@ def _peaks(laid: Laid) -> Iterator[Peak]:
             usual = usual_beside(mine, others)
             more = int(mine - usual.value)
             if usual.excludes(mine) and (len(laid.ranks) > 2 or more > 0):
-                yield Peak(number, measure, abs(more), more < 0)
+                whose = ("" if len(laid.ranks) > 2 else "that of ") + _compared_with(laid, number)
+                size = f"{format_bytes(abs(more))} {'below' if more < 0 else 'above'} {whose}"
+                figures = {"measure": measure.name.lower(), "size": abs(more), "less": more < 0}
+                yield Differs(number, "peak", "has", f" a peak ({measure.words}) {size}", figures)
                 break
 
 
-class Pace(Differs, frozen=True):
-    """The rank makes ``rate`` steps a second, and ``usual`` is the usual rate.
-
-    ``share`` is by which share it is slower, or if negative, faster.
-    """
-
-    share: float
-    rate: float
-    usual: float
-
-    def said(self, laid: Laid, many: bool) -> str:
-        unit = laid.unit if laid.along is Along.STEPS else "steps"
-        how = f"{abs(self.share):.0%} {'slower' if self.share > 0 else 'faster'}"
-        usual = f"{_compared_with(laid, self.rank)} is {format_rate(self.usual)}"
-        return f" {'are' if many else 'is'} {how}: {format_rate(self.rate)} {unit} a second where {usual}"
-
-
-def _paces(ranks: Sequence[Rank]) -> Iterator[Pace]:
+def _paces(laid: Laid) -> Iterator[Differs]:
+    """Yield ranks that make fewer or more steps a second than usual. ``share`` is by which share they are slower."""
     rates = {
         number: rank.figures.steps_per_s
-        for number, rank in enumerate(ranks)
+        for number, rank in enumerate(laid.ranks)
         if rank.figures.steps_per_s and (rank.figures.steps or 0) >= ENOUGH_STEPS and rank.figures.duration_s > ENOUGH_S
     }
+    unit = laid.unit if laid.along is Along.STEPS else "steps"
     for number, rate in rates.items() if len(rates) > 1 else ():
         usual = usual_beside(rate, [other for rank, other in rates.items() if rank != number])
         if usual.excludes(rate, least=0) and (len(rates) > 2 or rate < usual.value):
-            yield Pace(number, 1 - rate / usual.value, rate, usual.value)
+            share = 1 - rate / usual.value
+            how = f"{abs(share):.0%} {'slower' if share > 0 else 'faster'}: {format_rate(rate)} {unit} a second"
+            rest = f" {how} where {_compared_with(laid, number)} is {format_rate(usual.value)}"
+            yield Differs(number, "pace", "is", rest, {"share": share, "rate": rate, "usual": usual.value})
 
 
-class Ended(Differs, frozen=True):
-    """The rank did not end as most did: after ``steps`` where others made ``usual``, or after ``after_s`` seconds.
-
-    ``ending`` is ``None`` if the recording breaks off, or the run goes on.
-    """
-
-    ending: Ending | None
-    steps: int | None
-    usual: int | None
-    after_s: float
-
-    def said(self, laid: Laid, many: bool) -> str:
-        if self.ending is None and self.steps is None and self.after_s < 1:
-            return ": the recording stops at its start"
-        how = f" {ending(self.ending)}" if self.ending else ": the recording stops"
-        if self.steps is None:
-            return f"{how} after {spoken(self.after_s)}"
-        of = f" of {format_count(self.usual)}" if self.usual and self.usual > self.steps else ""
-        return f"{how} after {format_count(self.steps)}{of} steps"
-
-
-def _ended(ranks: Sequence[Rank]) -> Iterator[Ended]:
+def _ended(ranks: Sequence[Rank]) -> Iterator[Differs]:
+    """Yield ranks that did not end as most did. Without an ending, the recording breaks off, or the run goes on."""
     endings = Counter(rank.figures.ending for rank in ranks)
     good = [ending for ending in endings if ending is not None and ending.good]
     usual = good[0] if good else endings.most_common(1)[0][0]
     made = [rank.figures.steps for rank in ranks if rank.figures.steps is not None]
-    steps = int(median(made)) if made else None
+    most = int(median(made)) if made else None
     for number, rank in enumerate(ranks):
-        figures = rank.figures
-        fewer = figures.steps is not None and steps is not None and figures.steps < (1 - SHARE) * steps
-        if figures.ending != usual or (fewer and len(ranks) > 2):
-            yield Ended(number, figures.ending, figures.steps, steps, figures.duration_s)
+        how, steps, after_s = rank.figures.ending, rank.figures.steps, rank.figures.duration_s
+        fewer = steps is not None and most is not None and steps < (1 - SHARE) * most
+        if how != usual or (fewer and len(ranks) > 2):
+            rest = f" {ending(how)}" if how else ": the recording stops"
+            if steps is not None:
+                of = f" of {format_count(most)}" if most and most > steps else ""
+                rest += f" after {format_count(steps)}{of} steps"
+            else:
+                rest += f" after {spoken(after_s)}" if how or after_s >= 1 else " at its start"
+            figures = {"ending": how, "steps": steps, "usual": most, "after_s": after_s}
+            yield Differs(number, "ended", "", rest, figures)
 
 
-class RanOut(Differs, frozen=True):
-    """The rank had ``count`` out-of-memory errors, more than most ranks."""
-
-    count: int
-
-    def said(self, laid: Laid, many: bool) -> str:
-        return f" ran out of memory ({counted(self.count, 'error')})"
-
-
-def _out_of_memory(ranks: Sequence[Rank]) -> Iterator[RanOut]:
+def _out_of_memory(ranks: Sequence[Rank]) -> Iterator[Differs]:
     counts = [rank.figures.out_of_memory for rank in ranks]
     for number, count in enumerate(counts):
         if count and median(counts) < count:
-            yield RanOut(number, count)
-
-
-class NotRead(Differs, frozen=True):
-    """TensorFlow's memory was read in other ranks, but not in this one; ``seen`` if TensorFlow itself was seen here."""
-
-    seen: bool
-
-    def said(self, laid: Laid, many: bool) -> str:
-        return ": TensorFlow's memory was not read there" if self.seen else ": no TensorFlow was seen there"
-
-
-class NoSteps(Differs, frozen=True):
-    """The rank counts no steps, or those of another function, so it cannot be compared with the others over steps."""
-
-    def said(self, laid: Laid, many: bool) -> str:
-        return f" {'do' if many else 'does'} not count the steps of the others, so only peaks can be compared"
+            yield Differs(number, "ran_out", "", f" ran out of memory ({counted(count, 'error')})", {"count": count})
 
 
 def _not_read(laid: Laid) -> Iterator[Differs]:
+    """Yield ranks of which no memory was read, though it was in others, or no steps that the others count."""
     # A recording that stops early contains nothing of what came later. The stop itself is reported already.
-    stopped = {one.rank for one in _ended(laid.ranks) if one.ending is None}
+    stopped = {one.rank for one in _ended(laid.ranks) if one.figures["ending"] is None}
     for number, rank in enumerate(laid.ranks):
         if rank.figures.peak_in_use is None:
             if number not in stopped and any(other.figures.peak_in_use is not None for other in laid.ranks):
-                yield NotRead(number, rank.tensorflow is not None)
+                seen = rank.tensorflow is not None
+                rest = ": TensorFlow's memory was not read there" if seen else ": no TensorFlow was seen there"
+                yield Differs(number, "not_read", "", rest, {"seen": seen})
         elif number in laid.apart and laid.along is Along.STEPS:
-            yield NoSteps(number)
+            rest = " not count the steps of the others, so only peaks can be compared"
+            yield Differs(number, "no_steps", "does", rest, {})
 
 
-class OtherTensorFlow(Differs, frozen=True):
-    """The rank has another version of TensorFlow than most.
-
-    ``only`` is the place of the rank that has the ``usual`` version, if only one has it.
-    """
-
-    version: str
-    usual: str
-    only: int | None
-
-    def said(self, laid: Laid, many: bool) -> str:
-        has = "have" if many else "has"
-        return f" {has} TensorFlow {safe(self.version)}, {_others(laid, self.only)} {safe(self.usual)}"
+def _versions(laid: Laid) -> Iterator[Differs]:
+    """Yield ranks with another TensorFlow than most. ``only`` is the rank that has the usual one, if it is single."""
+    for number, version, usual, only in _unusual([rank.tensorflow for rank in laid.ranks]):
+        rest = f" TensorFlow {safe(version)}, {_others(laid, only)} {safe(usual)}"
+        yield Differs(number, "other_tensor_flow", "has", rest, {"version": version, "usual": usual, "only": only})
 
 
-class OtherSettings(Differs, frozen=True):
-    """The rank has other settings of TensorFlow's memory than most; ``only`` as in :class:`OtherTensorFlow`."""
-
-    settings: EffectiveSettings
-    usual: EffectiveSettings
-    only: int | None
-
-    def said(self, laid: Laid, many: bool) -> str:
-        mine, usual = (", ".join(in_effect(one)) or SCRIPTS_OWN for one in (self.settings, self.usual))
-        return f" {'have' if many else 'has'} other settings: {mine}; {_others(laid, self.only)} {usual}"
-
-
-def _settings(ranks: Sequence[Rank]) -> Iterator[OtherSettings]:
-    settled = [_effect(rank.figures.settings) if rank.figures.settings.settled else None for rank in ranks]
-    hashed = {repr(settings): settings for settings in settled if settings}
-    for number, mine, usual, only in _unusual([repr(settings) if settings else None for settings in settled]):
-        yield OtherSettings(number, hashed[mine], hashed[usual], only)
+def _settings(laid: Laid) -> Iterator[Differs]:
+    """Yield ranks with other settings of TensorFlow's memory than most; ``only`` as in :func:`_versions`."""
+    effects = [rank.figures.settings for rank in laid.ranks]
+    told = [tuple(in_effect(_effect(effect))) if effect.settled else None for effect in effects]
+    for number, mine, usual, only in _unusual(told):
+        words = [", ".join(settings) or SCRIPTS_OWN for settings in (mine, usual)]
+        rest = f" other settings: {words[0]}; {_others(laid, only)} {words[1]}"
+        figures = {"settings": mine, "usual": usual, "only": only}
+        yield Differs(number, "other_settings", "has", rest, figures)
 
 
 def _effect(settings: EffectiveSettings) -> EffectiveSettings:
@@ -340,36 +259,29 @@ def _unusual(values: Sequence[K | None]) -> Iterator[tuple[int, K, K, int | None
             yield number, value, usual, only
 
 
-class Later(Differs, frozen=True):
-    """The rank started ``seconds`` later than usual, or if negative, earlier. Or the clock of its host differs."""
-
-    seconds: float
-
-    def said(self, laid: Laid, many: bool) -> str:
-        when = f"{spoken(abs(self.seconds))} {'later' if self.seconds > 0 else 'earlier'}"
-        return f" started {when} than {_compared_with(laid, self.rank)}, or the clocks of the hosts are apart"
-
-
-def _later(ranks: Sequence[Rank]) -> Iterator[Later]:
-    usual = median(rank.started for rank in ranks) if len(ranks) > 2 else min(rank.started for rank in ranks)
-    for number, rank in enumerate(ranks):
-        if abs(rank.started - usual) > _LATER_S:
-            yield Later(number, rank.started - usual)
+def _later(laid: Laid) -> Iterator[Differs]:
+    """Yield ranks that started much later than usual, or earlier. Or the clock of their host differs."""
+    started = [rank.started for rank in laid.ranks]
+    usual = median(started) if len(started) > 2 else min(started)
+    for number, at in enumerate(started):
+        if abs(at - usual) > _LATER_S:
+            when = f"{spoken(abs(at - usual))} {'later' if at > usual else 'earlier'}"
+            rest = f" started {when} than {_compared_with(laid, number)}, or the clocks of the hosts are apart"
+            yield Differs(number, "later", "", rest, {"seconds": at - usual})
 
 
 def differences(laid: Laid) -> list[Differs]:
     """Return how each rank differs; the differences that matter most come first."""
     if len(laid.ranks) < 2:
         return []
-    versions = _unusual([rank.tensorflow for rank in laid.ranks])
     return [
         *_out_of_memory(laid.ranks),
         *_ended(laid.ranks),
-        *sorted(_held(laid), key=lambda one: (one.less, -one.size)),
+        *sorted(_held(laid), key=lambda one: (one.figures["less"], -one.figures["size"])),
         *_peaks(laid),
-        *sorted(_paces(laid.ranks), key=lambda one: -one.share),
+        *sorted(_paces(laid), key=lambda one: -one.figures["share"]),
         *_not_read(laid),
-        *(OtherTensorFlow(*found) for found in versions),
-        *_settings(laid.ranks),
-        *_later(laid.ranks),
+        *_versions(laid),
+        *_settings(laid),
+        *_later(laid),
     ]

@@ -1,17 +1,14 @@
 """The report on the ranks of a job side by side, as text and as JSON. Pure."""
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
-from tfmemtop.findings.names import key_of
 from tfmemtop.reports.comparison_text import how_it_ended
 from tfmemtop.reports.rank_differences import Differs, differences, rank_name
 from tfmemtop.reports.settings import in_effect
 from tfmemtop.safe import safe
-from tfmemtop.state.figures import EffectiveSettings
 from tfmemtop.state.ranks import Along, Laid, Rank, lay
 from tfmemtop.units import UNKNOWN, aligned, counted, format_bytes, format_count, format_duration, format_rate, sentence
 
@@ -68,7 +65,7 @@ def sentences(laid: Laid, found: Sequence[Differs], missing: Sequence[int]) -> l
             groups.append((one, [one.rank]))
         else:
             alike.append(one.rank)
-    lines = [sentence(f"{_names(laid, ranks)}{one.said(laid, len(ranks) > 1)}.") for one, ranks in groups]
+    lines = [sentence(f"{_names(laid, ranks)}{one.said(len(ranks) > 1)}.") for one, ranks in groups]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{counted(len(lines) - _MOST, 'further difference')} not listed; --json has all."]
     if not lines and all(rank.figures.peak_in_use is None for rank in laid.ranks):
@@ -146,11 +143,4 @@ def _rank(rank: Rank) -> dict[str, Any]:
 
 
 def _difference(one: Differs, laid: Laid) -> dict[str, Any]:
-    told = {field.name: _value(getattr(one, field.name)) for field in fields(one)}
-    return {"kind": key_of(type(one)), "rank": one.rank, "number": laid.ranks[one.rank].number} | told
-
-
-def _value(value: object) -> object:
-    if isinstance(value, EffectiveSettings):
-        return in_effect(value)
-    return value.name.lower() if isinstance(value, Enum) else value
+    return {"kind": one.kind, "rank": one.rank, "number": laid.ranks[one.rank].number} | one.figures
