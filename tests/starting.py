@@ -32,13 +32,15 @@ def tfmemtop(
     )  # fmt: skip
 
 
-def on_pty(program: str, cwd: Path | None = None) -> pexpect.spawn[str]:
-    """Start a Python *program* on a pty of its own."""
+def on_pty(
+    *command: str, size: tuple[int, int] = (100, 30), cwd: Path | None = None, env: dict[str, str] | None = None
+) -> pexpect.spawn[str]:
+    """Start *command* on a pty of its own."""
     return pexpect.spawn(
-        sys.executable,
-        ["-c", program],
-        dimensions=(30, 100),
-        env=dict(os.environ),
+        command[0],
+        list(command[1:]),
+        dimensions=size[::-1],
+        env=dict(os.environ) if env is None else env,
         encoding="utf-8",
         timeout=PATIENCE_S,
         cwd=None if cwd is None else str(cwd),
@@ -64,18 +66,8 @@ def start(home: Path) -> Iterator[Start]:
     started: list[pexpect.spawn[str]] = []
 
     def start(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> pexpect.spawn[str]:
-        columns, rows = size
-        child = pexpect.spawn(
-            PROGRAM,
-            list(arguments),
-            dimensions=(rows, columns),
-            env=os.environ | environment,
-            encoding="utf-8",
-            timeout=PATIENCE_S,
-            cwd=str(home),
-        )
-        started.append(child)
-        return child
+        started.append(on_pty(PROGRAM, *arguments, size=size, env=os.environ | environment, cwd=home))
+        return started[-1]
 
     yield start
     for child in started:

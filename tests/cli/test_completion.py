@@ -7,12 +7,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S, end
-from tests.starting import PROGRAM, Start
+from tests.patience import end
+from tests.starting import PROGRAM, Start, on_pty
 from tfmemtop.cli import NAMES
 from tfmemtop.cli.parser import parsers
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
@@ -83,15 +82,8 @@ def test_attach_is_offered_the_sessions_that_run(start: Start, home: Path, monke
 def pressed_tab(shell: list[str], script: Path, begin: str, line: str, expected: str) -> None:
     """Type *line* and a Tab into a real *shell*, and wait until it shows *expected*."""
     environment = {**os.environ, "TERM": "vt100", "HOME": str(script.parent), "PS1": "$ "}
-    child = pexpect.spawn(
-        shell[0],
-        shell[1:],
-        env=environment,
-        dimensions=(24, 400),  # so wide that nothing is wrapped
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-        cwd=script.parent,
-    )
+    # So wide that nothing is wrapped.
+    child = on_pty(*shell, size=(400, 24), env=environment, cwd=script.parent)
     child.sendline(f"{begin}; echo rea''dy")  # the shell's echo of this line does not contain "ready"
     child.expect("ready")
     child.send(line + "\t")

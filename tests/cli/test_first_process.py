@@ -13,7 +13,7 @@ import pytest
 
 from tests.contained import CHECKPOINT, USER, contained, first_process, on_read_only, running
 from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, on_pty
 from tfmemtop.events import RunEnd
 from tfmemtop.events.recording import read
 
@@ -110,16 +110,9 @@ def test_a_screen_collects_orphans_too_and_waits_for_the_script_when_it_is_left(
     stop = tmp_path / "stop"
     os.mkfifo(stop)
     orphans = ORPHANS.replace("input()", f"open({str(stop)!r}).read()")
-    command, *arguments = contained(*([init, "--"] if init else []), PROGRAM, "--", sys.executable, "-c", orphans)
+    command = contained(*([init, "--"] if init else []), PROGRAM, "--", sys.executable, "-c", orphans)
     variables = {"XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-    with pexpect.spawn(
-        command,
-        arguments,
-        env=os.environ | variables,
-        timeout=PATIENCE_S,
-        encoding="utf-8",
-        dimensions=(30, 100),
-    ) as screen:
+    with on_pty(*command, env=os.environ | variables) as screen:
         screen.expect("up")
         first = first_process(screen.pid)
         until(lambda: not zombies(first))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import termios
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S, until
+from tests.patience import until
 from tests.starting import PROGRAM, Start, ended, on_pty
 
 RECORDING = Path(__file__).parents[1] / "recordings" / "cpu-oom.jsonl"
@@ -80,14 +81,6 @@ def test_a_signal_leaves_the_script_running_and_says_how_to_come_back(start: Sta
         f"tfmemtop attach {session.id} brings the screen back"
     )
     assert terminal.child.wait() == 128 + signal.SIGTERM
-    again = start("attach", session.id)
-    again.expect("first words")
-    again.send("i")
-    again.send("\r")
-    again.expect("ended with exit code 7")
-    again.kill(signal.SIGTERM)
-    code, printed = ended(again)
-    assert (code, "still running" in printed) == (128 + signal.SIGTERM, False)
 
 
 def test_a_script_that_ends_behind_the_question_is_not_left_running(start: Start) -> None:
@@ -150,7 +143,7 @@ TfmemtopApp.action_freeze = spoil
 from tfmemtop.cli.main import main
 sys.exit(main(["replay", {str(RECORDING)!r}]))
 """
-    return on_pty(program)
+    return on_pty(sys.executable, "-c", program)
 
 
 def test_what_nobody_foresaw_is_one_line_on_a_terminal_given_back(home: Path) -> None:
@@ -208,7 +201,8 @@ sys.exit(main([]))
 
 
 def test_what_a_driver_writes_to_stderr_is_in_the_log_and_not_on_the_screen(home: Path) -> None:
-    terminal = Terminal(on_pty(OF_THE_DRIVER.format(how="library.perror(b'of the driver')"), home))
+    program = OF_THE_DRIVER.format(how="library.perror(b'of the driver')")
+    terminal = Terminal(on_pty(sys.executable, "-c", program, cwd=home))
     terminal.expect(DRAWN)
     (session,) = own_sessions()
     log = Path(session.socket).parent / "engine.log"
@@ -220,9 +214,7 @@ def test_what_a_driver_writes_to_stderr_is_in_the_log_and_not_on_the_screen(home
 
 
 def test_where_stderr_leads_elsewhere_the_screen_is_on_the_terminal(home: Path) -> None:
-    shell = ["-c", 'exec "$0" 2>errors', PROGRAM]
-    terminal = Terminal(pexpect.spawn("/bin/sh", shell, dimensions=(30, 100), encoding="utf-8", cwd=str(home)))
-    terminal.child.timeout = PATIENCE_S
+    terminal = Terminal(on_pty("sh", "-c", 'exec "$0" 2>errors', PROGRAM, cwd=home))
     terminal.expect(DRAWN)
     terminal.child.send("q")
     terminal.is_given_back()
@@ -242,7 +234,7 @@ threading.Thread.start = start
 from tfmemtop.cli.main import main
 sys.exit(main([]))
 """
-    terminal = Terminal(on_pty(program, home))
+    terminal = Terminal(on_pty(sys.executable, "-c", program, cwd=home))
     terminal.is_given_back(drawn=False)
     assert "can't start new thread" in terminal.said
     assert terminal.child.wait() == 1

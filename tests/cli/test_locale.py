@@ -99,20 +99,6 @@ def test_only_ascii_reaches_the_terminal(home: Path, locales: Path) -> None:
     assert drawn.isascii(), re.findall(rb"[^\x00-\x7f]+", drawn)[:5]
 
 
-def test_a_terminal_in_utf8_gets_more_than_ascii(home: Path) -> None:
-    child: Any = pexpect.spawn(
-        PROGRAM,
-        ["replay", str(RECORDINGS / "cpu-oom.jsonl")],
-        dimensions=(40, 140),
-        env=BARE | {"TERM": "xterm-256color"},
-        timeout=PATIENCE_S,
-    )
-    try:
-        child.expect("█".encode())
-    finally:
-        end(child)
-
-
 # In Latin-1, a character that Latin-1 lacks would raise an error.
 OF_EACH_KIND = [
     ["why", str(RECORDINGS / "cpu-oom.jsonl")],

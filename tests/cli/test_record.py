@@ -132,28 +132,6 @@ def test_a_command_that_cannot_be_started_costs_no_recording(tmp_path: Path) -> 
         assert path.read_bytes() == before
 
 
-TRAINING = """
-import numpy as np
-import tensorflow as tf
-import keras
-import time
-
-class Slow(keras.callbacks.Callback):
-    def on_test_batch_end(self, batch, logs=None):
-        time.sleep(0.3)
-    on_train_batch_end = on_test_batch_end
-
-model = keras.Sequential([keras.layers.Dense(512), keras.layers.Dense(1)])
-model.compile("sgd", "mse", jit_compile=False)
-x, y = np.ones((8192, 64), "float32"), np.ones((8192, 1), "float32")
-data = tf.data.Dataset.from_tensor_slices((x, y))
-model.fit(data.batch(4096), epochs=2, verbose=0, validation_data=data.batch(8192), callbacks=[Slow()])
-with tf.profiler.experimental.Trace("a block"):
-    tensor = tf.ones([64, 1 << 18])
-    time.sleep(0.5)
-"""
-
-
 def test_a_page_is_written_at_the_end_and_a_failure_of_it_is_one_line(tmp_path: Path) -> None:
     page, nowhere = tmp_path / "run.html", tmp_path / "none" / "run.html"
     done = record(tmp_path / "run.jsonl", "sh", "-c", "exit 5", options=("--report", str(page)))

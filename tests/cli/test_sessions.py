@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.patience import until
+from tests.starting import PROGRAM, tfmemtop
 from tfmemtop import events as ev
 from tfmemtop.cli.arguments import RunArguments
 from tfmemtop.cli.launch import make_launch
@@ -128,14 +128,12 @@ def test_a_file_that_another_session_was_recorded_to_is_not_the_first_ones(
 
 @pytest.mark.usefixtures("home")
 def test_record_keeps_what_no_file_was_named_for() -> None:
-    command = [PROGRAM, "record", "--", "sh", "-c", "exit 3"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = tfmemtop("record", "--", "sh", "-c", "exit 3")
     ((name, path),) = kept_recordings().items()
     assert done.returncode == 3
     assert done.stderr.splitlines()[-1] == f"tfmemtop: recorded in {path}"
     assert read(path).session.id == name
-    missing = [PROGRAM, "record", "--", "no-such-command"]
-    assert subprocess.run(missing, capture_output=True, check=False, timeout=PATIENCE_S).returncode == 127
+    assert tfmemtop("record", "--", "no-such-command").returncode == 127
     assert list(kept_recordings()) == [name], "what was not started is no session"
 
 

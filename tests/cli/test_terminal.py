@@ -13,8 +13,7 @@ import pexpect
 import pytest
 
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S
-from tests.starting import Start, ended
+from tests.starting import Start, ended, on_pty
 from tfmemtop import events as ev
 from tfmemtop.events.recording import read
 
@@ -149,8 +148,7 @@ demo.find_spec = lambda name: None
 from tfmemtop.cli.main import main
 sys.exit(main(["demo"]))
 """
-    child = pexpect.spawn(sys.executable, ["-c", program], env=dict(os.environ), encoding="utf-8", timeout=PATIENCE_S)
-    code, printed = ended(child)
+    code, printed = ended(on_pty(sys.executable, "-c", program))
     assert (code, printed) == (2, "tfmemtop: the demo needs TensorFlow: pip install 'tfmemtop[demo]'\r\n")
 
 

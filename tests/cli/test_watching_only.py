@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pexpect
@@ -81,7 +82,7 @@ def test_another_screen_that_is_left_does_not_end_the_first(start: Start) -> Non
 def spoiled(home: Path, how: str) -> pexpect.spawn[str]:
     """Start a screen that only watches, after the code *how* has spoiled a part of its engine."""
     program = f"import ctypes, sys, time\n{how}\nfrom tfmemtop.cli.main import main\nsys.exit(main([]))"
-    return on_pty(program, home)
+    return on_pty(sys.executable, "-c", program, cwd=home)
 
 
 HANGS = """

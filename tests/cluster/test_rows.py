@@ -10,8 +10,6 @@ from tfmemtop.cluster.client import Sample
 from tfmemtop.cluster.rows import ClusterRow, Kind, Silence
 from tfmemtop.ui.cluster_app import matching
 
-MIB = 2**20
-
 
 def figure(means: str, value: float, rank: str = "0", **labels: str) -> Sample:
     """Return a figure of a rank of job 42, which is on a host of its own."""

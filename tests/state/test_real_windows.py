@@ -15,7 +15,6 @@ from tfmemtop.state.holders import By, Standing, course, standing
 
 FOLDER = Path(__file__).parent / "real_windows"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
-MIB = 2**20
 
 
 def layers(found: Standing) -> dict[str, Counter[Kind]]:

@@ -11,8 +11,7 @@ import pexpect
 import pytest
 
 from tests.anything import Filling
-from tests.patience import PATIENCE_S
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, on_pty
 from tests.streams import written
 from tests.ui.tour import SIZES, tour
 from tfmemtop.cli import main as cli
@@ -58,14 +57,8 @@ async def test_no_screen_lets_anything_through() -> None:
 
 @pytest.mark.programs
 def test_a_real_terminal_gets_nothing_but_our_own(poisoned: Path) -> None:
-    child = pexpect.spawn(
-        PROGRAM,
-        ["replay", str(poisoned)],
-        dimensions=(24, 100),
-        env=os.environ | {"TERM": "xterm-256color"},
-        encoding="utf-8",
-        timeout=PATIENCE_S,
-    )
+    environment = os.environ | {"TERM": "xterm-256color"}
+    child = on_pty(PROGRAM, "replay", str(poisoned), size=(100, 24), env=environment)
     printed = ""
     for key, answer in (("", "evil"), ("M", "Pool of"), ("\x1b", "Processes"), ("W", "more below"), ("\x03", "evil")):
         child.send(key)

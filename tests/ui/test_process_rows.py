@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.state.test_frameworks import OTHERS, TENSORFLOW, seen, the_panel
 from tests.streams import allocator, device, device_reading, effective, fold, hook, session
-from tests.ui.process_data import crowd, small
+from tests.ui.process_data import crowd
 from tests.ui.shown import line_text as text
 from tfmemtop import events
 from tfmemtop.charset import to_ascii
@@ -25,7 +25,6 @@ from tfmemtop.ui.panels.allocator_panel import allocator_table
 from tfmemtop.ui.panels.process_rows import COLUMNS, Cursor, TreeRow, lay_out, process_order, row_line, sort, tree
 
 CROWD = processes(crowd())
-SMALL = processes(small())
 
 
 def names(width: int, gpus: bool = True) -> list[str]:
