@@ -116,6 +116,12 @@ def events_until(name: str, t: float) -> list[Event]:
     return [event for event in recording.read(RECORDINGS / f"{name}.jsonl").events() if event.t <= t]
 
 
+def recording_of(session: str) -> Path | None:
+    """Return the path of the recording of *session*, the id of a session of a kernel; ``None`` if there is none."""
+    found = RECORDINGS.glob("cpu-kernel-*.jsonl")
+    return next((path for path in found if recording.read(path).session.id == session), None)
+
+
 def screen(name: str, t: float, options: UiOptions | None = None) -> TfmemtopApp:
     """Return the app, which shows recording *name* as it was at *t* seconds."""
     return TfmemtopApp(Recorded(events_until(name, t)), options or UiOptions())
