@@ -50,6 +50,6 @@ def test_memory_of_a_compiled_step_has_no_name_of_kerass_own() -> None:
     buffer = Part(Kind.XLA, "", name, None, "", "", bytes=9, requested=9, count=2)
     assert "".join(named_part(buffer)) == "2 buffers of the compiled step"
     assert "".join(named_part(replace(buffer, operation="f", count=1))) == "1 buffer of the compiled tf.function `f`"
-    assert "2 results" in named_part(replace(buffer, kept=True))[0]
+    assert "2 results" in named_part(replace(buffer, kind=Kind.RESULTS))[0]
     weights = replace(buffer, kind=Kind.VARIABLES, layer="head", shape=(3, 4), count=1)
     assert "".join(named_part(weights)) == "variables of `head` [3,4]"

@@ -309,7 +309,7 @@ def test_variables_that_python_has_dropped() -> None:
     of_optimizers = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB, 280 * MIB)]), older)
     result = part("one_step_on_data", 400 * MIB, 90, Kind.XLA, shape=None)
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), result) is None, "what a call needs while it runs"
-    assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), replace(result, kept=True)) == cause
+    assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), replace(result, kind=Kind.RESULTS)) == cause
     assert of_optimizers is not None and actions(of_optimizers)[0] is Action.ONE_OPTIMIZER
     assert kept(look(gone=[events.Gone("GPU:1", 40, 300 * MIB)])) is None
     line = events.OperationLine("Fill", "/a/train.py", 9, "model.fit(x)")

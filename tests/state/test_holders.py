@@ -157,10 +157,10 @@ def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs
     window.free(window.allocate(1000, region=""))
     compiled = events.Traced("train_step", 3, 1, "/a/train.py", 7, compiled=True)
     process = hooked(events.Functions(t=4.0, pid=100, functions=[compiled]))
-    (row,) = standing(window.done(), process, By.KIND, window.event - 1).holders
-    assert {(part.requested // part.count, part.count, part.kept) for part in row.parts} == {
-        (1000, 3, True),
-        (3000, 1, False),
+    rows = standing(window.done(), process, By.KIND, window.event - 1).holders
+    assert {(row.kind, part.requested // part.count, row.count) for row in rows for part in row.parts} == {
+        (Kind.RESULTS, 1000, 3),
+        (Kind.XLA, 3000, 1),
     }
 
 

@@ -20,8 +20,8 @@ def named_part(part: Part) -> tuple[str, str, str]:
     Keras's own functions have names that no user knows.
     """
     function = function_name(part.operation)
-    if part.kind is Kind.XLA and part.shape is None and part.operation:
-        made = counted(part.count, "result" if part.kept else "buffer")
+    if part.kind in (Kind.XLA, Kind.RESULTS) and part.shape is None and part.operation:
+        made = counted(part.count, "result" if part.kind is Kind.RESULTS else "buffer")
         return f"{made} of the compiled {'step' if function == KERAS else function}", "", ""
     buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
     return (

@@ -148,7 +148,11 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
     if limited and rounds and ((tape and FIT not in code) or ".gradient(" in code):  # in fit, it is Keras's
         cause = replace(cause, remedies=without_batches(cause.remedies, Action.RECORD_LESS))
-    eager = (part for part in rounds if part.operation and "/" not in part.operation and part.kind is not Kind.XLA)
+    eager = (
+        part
+        for part in rounds
+        if part.operation and "/" not in part.operation and part.kind not in (Kind.XLA, Kind.RESULTS)
+    )
     kept = any(part.bytes >= _MOSTLY * stock.in_use for part in eager)
     if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
         cause = replace(cause, remedies=without_batches(cause.remedies, Action.KEEP_ARRAYS))
@@ -167,6 +171,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         return replace(cause, remedies=without_batches(cause.remedies, Action.NEED_LESS))
     words = {
         Kind.XLA: "XLA's buffers",
+        Kind.RESULTS: "results of compiled calls",
         Kind.TENSORS: _tensors_word(stock, code),
         Kind.ACTIVATIONS: "results of operations" if beside else "activations",
     }

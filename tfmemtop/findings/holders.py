@@ -20,6 +20,7 @@ KINDS = {
     Kind.WORKSPACE: "scratch memory of one operation",
     Kind.TENSORS: "eager tensors, which the script or a gradient tape keeps",
     Kind.XLA: "the buffer of a compiled cluster",
+    Kind.RESULTS: "results of compiled calls that have ended, other than known variables and tensors",
     Kind.ROUNDING: "the part of a chunk beyond the XLA buffer in it",
     Kind.BEFORE: "allocated before the window, other than known variables",
     Kind.UNKNOWN: "allocations without a name, or not recorded",
@@ -48,6 +49,7 @@ _NAMELESS = {
     Kind.BEFORE: UNKNOWN,
     Kind.UNKNOWN: UNKNOWN,
     Kind.XLA: "XLA's buffers",
+    Kind.RESULTS: "results of compiled calls",
     Kind.ROUNDING: "rounding of XLA's buffers",
     Kind.TENSORS: "eager tensors",
 }

@@ -46,6 +46,7 @@ class Kind(Enum):
     WORKSPACE = "workspace"
     TENSORS = "tensors"  # eager tensors that Python holds
     XLA = "xla"
+    RESULTS = "results"  # of a compiled call that has ended
     ROUNDING = "rounding"  # the rest of a chunk beyond the XLA buffer in it, where the buffer's values are shown
     BEFORE = "before"  # allocated before the window
     UNKNOWN = "unknown"
@@ -157,7 +158,7 @@ class Attribution:
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
 
     def _results(self, course: WindowCourse) -> None:
-        """Mark XLA's allocations that live on in a later call: its results, such as the next values of variables.
+        """Set the owners of XLA's allocations that live on in a later call, such as the next values of variables.
 
         What a call needs only while it runs is freed at its end. So a later call is one that allocates after some of
         XLA's memory was freed. What is older than the window's last step is of an earlier call.
@@ -172,7 +173,7 @@ class Attribution:
             later, end = _next(begins, freed, after), course.ends[place]
             if begin < 0 or (later < after and (end == FOREVER or end > later)):
                 owner = self.of[place]
-                self.of[place] = results.setdefault(id(owner), replace(owner, kept=True))
+                self.of[place] = results.setdefault(id(owner), replace(owner, kind=Kind.RESULTS, kept=True))
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """Yield the values in a cluster's buffer at the buffer's own peak, as owner and bytes, the largest first."""

@@ -193,6 +193,7 @@ ORDER = (
     Kind.OPTIMIZER,
     Kind.BEFORE,
     Kind.TENSORS,
+    Kind.RESULTS,
     Kind.INPUT,
     Kind.ACTIVATIONS,
     Kind.GRADIENTS,

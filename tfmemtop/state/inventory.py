@@ -45,7 +45,7 @@ class Group(Enum):
     HELD = "held"  # tensors that Python holds by a path
     CONSTANTS = "constants"  # of traced functions
     DATASETS = "datasets"  # buffers and batches
-    COMPILED = "compiled"  # buffers of functions that XLA has compiled
+    COMPILED = "compiled"  # buffers and results of functions that XLA has compiled
     SCRATCH = "scratch"  # memory that an operation needs while it runs
     RECORDED = "recorded"  # results of recorded operations
     DROPPED = "dropped"  # variables that no Python object holds: TensorFlow itself does
@@ -55,6 +55,7 @@ class Group(Enum):
 _RECORDED = {
     Kind.INPUT: Group.DATASETS,
     Kind.XLA: Group.COMPILED,
+    Kind.RESULTS: Group.COMPILED,
     Kind.ROUNDING: Group.COMPILED,
     Kind.WORKSPACE: Group.SCRATCH,
 }
@@ -306,11 +307,11 @@ def _models(names: Counter[str]) -> int:
 def is_constant(part: Part, device: str) -> bool:
     """Return whether a graph's constant is in *part* of the pool of *device*. It is neither an output nor temporary.
 
-    What has the name of a whole function is XLA's result. On a GPU many outputs have no recorded shape either, such as
+    On a GPU many outputs have no recorded shape either, such as
     those of Tanh. There only the name counts.
     """
     base = part.operation.rpartition("/")[2].partition("_")[0]
-    of_node = part.kind is not Kind.XLA and part.operation and not part.operation.startswith("__")
+    of_node = part.kind not in (Kind.XLA, Kind.RESULTS) and part.operation and not part.operation.startswith("__")
     unlike = of_node and not (part.python_name or part.region)
     return base == "Const" or (is_cpu(device) and part.shape is None and bool(unlike))
 
@@ -318,7 +319,7 @@ def is_constant(part: Part, device: str) -> bool:
 def _is_value(part: Part) -> bool:
     """Return whether *part* is the value of a variable: its first one, one that was assigned later, or XLA's result."""
     if part.kind not in (Kind.VARIABLES, Kind.OPTIMIZER):
-        return part.kind is Kind.XLA and part.kept
+        return part.kind is Kind.RESULTS
     return bool(part.python_name) or part.operation.rpartition("/")[2].startswith("Assign")
 
 

@@ -5,7 +5,7 @@ import { eventAt, type Grouping } from "./moment";
 
 /** The kinds in the order of a stack: those that stay are below. */
 export const KINDS = [
-    "variables", "optimizer", "before", "tensors", "input", "activations",
+    "variables", "optimizer", "before", "tensors", "results", "input", "activations",
     "gradients", "loss", "workspace", "xla", "rounding", "unknown",
 ];
 
@@ -13,6 +13,7 @@ const OF_KINDS: Record<string, string> = {
     before: "unknown",
     tensors: "eager tensors",
     xla: "XLA's buffers",
+    results: "results of compiled calls",
     rounding: "rounding of XLA's buffers",
 };
 

@@ -35,6 +35,7 @@ _KINDS = {
     Kind.WORKSPACE: "#882255",
     Kind.TENSORS: "#117733",
     Kind.XLA: "#999933",
+    Kind.RESULTS: "#44aa99",
     Kind.ROUNDING: "#c3c9d2",
     Kind.BEFORE: "#8b94a1",
     Kind.UNKNOWN: "#a3abb6",

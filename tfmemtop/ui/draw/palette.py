@@ -47,6 +47,7 @@ _HOLDERS = {
     "workspace": ("W", Style(color="blue", bold=True)),
     "tensors": ("T", Style(color="green", bold=True)),
     "xla": ("X", Style(color="magenta", bold=True)),
+    "results": ("C", Style(color="cyan", bold=True)),
     "rounding": ("R", DIM),
     "before": ("B", DIM),
     "unknown": ("?", DIM),
