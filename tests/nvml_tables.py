@@ -101,7 +101,16 @@ _MIG = card(
 TABLES: dict[str, Table] = {
     "H100": Table([card()]),
     # As nvidia-smi shows in most containers with older drivers: processes are listed, but their memory is N/A.
-    "no shares": Table([card(ComputeRunningProcesses_v3=[row(441, None)], ProcessUtilization=NOT_SUPPORTED)]),
+    # Those drivers lack the newest call.
+    "no shares": Table(
+        [
+            card(
+                ComputeRunningProcesses_v3=TOO_OLD,
+                ComputeRunningProcesses_v2=[row(441, None)],
+                ProcessUtilization=NOT_SUPPORTED,
+            )
+        ]
+    ),
     # Recorded on that H100 from a separate process namespace, while process 441 computes outside it.
     "from inside, 580": Table([card(ComputeRunningProcesses_v3=[])]),
     # Recorded in the same way, with a process in the namespace itself, where it is process 2.

@@ -8,28 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import streams as s
 from tests import windows as w
-from tests.streams import fold
 from tfmemtop import events
 from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events.recording import read
-from tfmemtop.settings import Settings
-
-
-def reading(t: float, in_use: int, pid: int = 1) -> events.Allocator:
-    return events.Allocator(
-        t=t, pid=pid, device="GPU:0", allocator="bfc", in_use=in_use, peak=None, pool=None, limit=None
-    )
-
-
-def alive(t: float, *pids: int) -> events.ProcessReadings:
-    return events.ProcessReadings(t=t, processes=[events.ProcessReading(pid, 1.0, 1) for pid in pids])
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=50), st.integers(1, 200))
 def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list[int], repeats: int) -> None:
     backlog = Backlog()
-    told = [reading(float(t), in_use) for t, in_use in enumerate(pattern * repeats)]
+    told = [s.allocator(float(t), 1, in_use) for t, in_use in enumerate(pattern * repeats)]
     for event in told:
         backlog.add(event)
     kept = backlog.events()
@@ -43,7 +32,7 @@ def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list
 def test_a_day_of_readings_is_thinned_evenly() -> None:
     backlog = Backlog()
     for t in range(86_400):
-        backlog.add(reading(float(t), 1))
+        backlog.add(s.allocator(float(t), 1, 1))
     times = [event.t for event in backlog.events()]
     assert POINTS / 2 <= len(times) <= POINTS + 2
     assert max(b - a for a, b in pairwise(times)) <= 2 * 86_400 / (POINTS / 2)
@@ -65,7 +54,7 @@ def test_the_last_look_and_the_censuses_of_windows_are_kept_beside_the_newest_ce
 
 def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
     backlog = Backlog()
-    backlog.add(events.Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    backlog.add(s.run())
     written = [f"{n:08}\n" for n in range(40_000)]
     for n, line in enumerate(written):
         backlog.add(events.Output(t=float(n), run=1, text=line))
@@ -79,23 +68,22 @@ def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
 def test_processes_that_came_and_went_are_forgotten() -> None:
     backlog = Backlog()
     for pid in range(5000):
-        backlog.add(events.Process(t=float(pid), pid=pid, ppid=0, user="u", command=["sh"], started=0.0, run=1))
-        alive = [events.ProcessReading(pid=pid, cpu=None, rss=None)]
-        backlog.add(events.ProcessReadings(t=float(pid), processes=alive))
+        backlog.add(s.process(float(pid), pid))
+        backlog.add(s.alive(float(pid), pid))
     assert [event.pid for event in backlog.events() if isinstance(event, events.Process)] == [4999]
 
 
 def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_peak() -> None:
     backlog = Backlog()
-    backlog.add(events.Run(t=0.0, run=1, pid=1, argv=["x"], cwd="/", settings=Settings()))
+    backlog.add(s.run(pid=1))
     for pid in (1, 2):
-        backlog.add(events.Process(t=0.0, pid=pid, ppid=1, user="ada", command=["x"], started=1.0, run=1))
-        backlog.add(events.Hook(t=0.0, pid=pid, ppid=1, argv=["x"], python="3.12", executable="python"))
-    backlog.add(alive(0.5, 1, 2))
+        backlog.add(s.process(0.2, pid))
+        backlog.add(s.hook(0.3, pid))
+    backlog.add(s.alive(0.5, 1, 2))
     for t in range(500):
         for pid in (1, 2):
-            backlog.add(reading(1.0 + t, 900 if t == 77 else t, pid))
-    backlog.add(alive(600.0))
+            backlog.add(s.allocator(1.0 + t, pid, 900 if t == 77 else t))
+    backlog.add(s.alive(600.0))
     curves = {
         pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, events.Allocator) and e.pid == pid]
         for pid in (1, 2)
@@ -129,7 +117,7 @@ def test_the_window_of_the_highest_peak_is_kept_however_many_follow() -> None:
 
 def known(stream: Iterable[events.Event]) -> dict[str, object]:
     """Return what a screen shows of the runs and their processes after *stream*."""
-    state = fold(stream)
+    state = s.fold(stream)
     hooked = {pid: process.hooked for pid, process in state.processes.items() if process.hooked}
     return {
         "runs": [(r.run, r.ending, r.peak_in_use, r.peak_pool, r.out_of_memory) for r in state.runs],

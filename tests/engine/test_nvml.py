@@ -154,43 +154,6 @@ def test_a_slice_of_a_card_has_no_traffic_of_its_own(clock: list[float]) -> None
     assert [reading.traffic for reading in nvml.read().readings] == [None, None]
 
 
-def test_an_old_driver_without_the_newer_calls() -> None:
-    missing = failing(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-    ordinary = library()
-
-    def memory(handle: Any, version: Any = None) -> Any:
-        return missing() if version else ordinary.nvmlDeviceGetMemoryInfo(handle)
-
-    nvml = Nvml(
-        library(
-            nvmlDeviceGetMemoryInfo=memory,
-            nvmlDeviceGetComputeRunningProcesses_v3=missing,
-            nvmlDeviceGetComputeRunningProcesses_v2=lambda _: [row(7, GIB)],
-        )
-    )
-    reading = nvml.read()
-    assert reading.devices[0].reserved is None
-    assert reading.readings[0].used == 4 * GIB
-    assert [process.pid for process in reading.readings[0].processes] == [7]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "nvmlDeviceGetMemoryInfo",
-        "nvmlDeviceGetGraphicsRunningProcesses_v3",
-        "nvmlDeviceGetProcessUtilization",
-    ],
-)
-@pytest.mark.parametrize("code", [pynvml.NVML_ERROR_NO_PERMISSION])
-def test_any_call_may_fail_and_the_rest_is_still_told(name: str, code: int) -> None:
-    reading = Nvml(library(**{name: failing(code)})).read()
-    (one,) = reading.readings
-    assert [process.pid for process in one.processes] == [8, 7]
-    known = [one.used, one.utilisation, one.power_w, one.temperature_c]
-    assert sum(value is None for value in known) <= 1
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [

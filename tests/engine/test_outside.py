@@ -75,16 +75,6 @@ def test_all_figures_are_the_process_s_own_to_the_byte(trainings: list[Reporting
 
 
 @pytest.mark.tensorflow
-def test_the_map_fills_the_pool_and_one_that_does_not_keep_still_is_left_out(trainings: list[Reporting]) -> None:
-    look = Look(trainings[0].pid)
-    look.refresh()
-    copy = look.copy("CPU:0")
-    assert copy is not None and copy.figures.in_use == trainings[0].do("figures")["in_use"]
-    assert look.copy("GPU:0") is None
-    assert look.grows("CPU:0") is True
-
-
-@pytest.mark.tensorflow
 async def test_an_engine_reads_it_as_a_run_and_leaves_it_unharmed(
     engines: Engines, trainings: list[Reporting], tmp_path: Path
 ) -> None:

@@ -32,15 +32,6 @@ async def until_all_is_received(screen: Screen) -> None:
     await screen.until(Notice, lambda notice: notice.key == "signal")
 
 
-@pytest.mark.parametrize(("command", "exit_code", "number"), [("exit 7", 7, None), ("kill -SEGV $$", None, 11)])
-async def test_the_end_is_told_as_it_was(
-    engines: Engines, command: str, exit_code: int | None, number: int | None
-) -> None:
-    screen = await engines.run("sh", "-c", command)
-    end = await screen.until(RunEnd)
-    assert (end.exit_code, end.signal, end.oom_killed) == (exit_code, number, False)
-
-
 @pytest.mark.parametrize(
     ("argv", "exit_code", "word"),
     [
@@ -61,15 +52,6 @@ async def test_what_cannot_be_started_has_a_shells_exit_code(
     assert launched.exit_code == exit_code
     assert word in launched.error
     assert own_sessions() == []
-
-
-async def test_a_script_without_a_first_line_runs_as_in_a_shell(engines: Engines) -> None:
-    script = engines.folder / "run.sh"
-    script.write_text("echo ran $1\n")
-    script.chmod(0o755)
-    screen = await engines.run("./run.sh", "me")
-    await screen.until(RunEnd, lambda end: end.exit_code == 0)
-    assert "ran me" in screen.shown
 
 
 async def test_the_terminal_is_a_terminal(engines: Engines) -> None:
@@ -100,17 +82,6 @@ async def test_nothing_of_the_engine_leaks_into_the_script(engines: Engines) -> 
     assert "open [0, 1, 2, 3]" in screen.shown  # 3 is the listing itself
     # The empty parts stay: they mean the working folder.
     assert "path ['/one', '/two', '', ''] False" in screen.shown
-
-
-async def test_what_the_shell_opened_reaches_the_script(engines: Engines) -> None:
-    reading, writing = os.pipe()
-    os.set_inheritable(reading, True)
-    os.write(writing, b"from outside\n")
-    os.close(writing)
-    screen = await engines.run("cat", f"/dev/fd/{reading}")
-    os.close(reading)
-    await screen.until(RunEnd)
-    assert "from outside" in screen.shown
 
 
 async def test_what_is_no_utf8_is_passed_on(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:

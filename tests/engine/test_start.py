@@ -10,14 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from tests.disks import small_disk
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, end
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, on_pty
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
@@ -69,12 +68,11 @@ def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(
 
 
 def test_an_engine_and_a_screen_are_too(tmp_path: Path, hostile: dict[str, str]) -> None:
-    command = [*ISOLATED[1:], "--", "sh", "-c", f"env -0 >{tmp_path}/env; printf 't%s' old; read line"]
-    screen = pexpect.spawn(
-        ISOLATED[0], command, env=hostile | {"TERM": "xterm-256color"}, cwd=hostile["PYTHONPATH"], dimensions=(40, 120)
-    )
-    screen.expect("told", timeout=PATIENCE_S)
-    assert _untouched(tmp_path / "env", hostile | {"TERM": "xterm-256color"})
+    environment = hostile | {"TERM": "xterm-256color"}
+    command = [*ISOLATED, "--", "sh", "-c", f"env -0 >{tmp_path}/env; printf 't%s' old; read line"]
+    screen = on_pty(*command, size=(120, 40), cwd=Path(hostile["PYTHONPATH"]), env=environment)
+    screen.expect("told")
+    assert _untouched(tmp_path / "env", environment)
     _end_all(tmp_path)
     end(screen)
 
@@ -111,8 +109,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_signals_are_inherited_exactly(tmp_path: Path, live: bool) -> None:
+def test_signals_are_inherited_exactly(tmp_path: Path) -> None:
     """SIGCHLD, which the engine needs, one of the terminal and blocked ones. SIGPIPE is one that Python ignores."""
     told = tmp_path / "told"
     program = """
@@ -124,19 +121,11 @@ signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, signal.SIGUSR2])
 os.execv(sys.argv[1], sys.argv[1:])
 """
     command = ["cp", "/proc/self/status", str(told)]  # no shell: it would change some of the signals
-    ours = [PROGRAM, "--"] if live else [PROGRAM, "record", "-o", str(tmp_path / "r"), "--"]
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm"}
-    child = pexpect.spawn(
-        sys.executable, ["-c", program, *ours, *command], env=environment, dimensions=(40, 120), timeout=PATIENCE_S
-    )
-    if live:
-        child.expect("exit code 0")  # the screen has noticed the end
-        _end_all(tmp_path)
-        end(child)
-    else:
-        child.expect(pexpect.EOF)
-        child.close()
-        assert child.exitstatus == 0
+    child = on_pty(sys.executable, "-c", program, PROGRAM, "--", *command, size=(120, 40), env=environment)
+    child.expect("exit code 0")  # the screen has noticed the end
+    _end_all(tmp_path)
+    end(child)
     fields = dict(line.split(":\t") for line in told.read_text().splitlines() if ":\t" in line)
     ignored = {n for n in signal.valid_signals() if int(fields["SigIgn"], 16) >> (n - 1) & 1}
     blocked = {n for n in signal.valid_signals() if int(fields["SigBlk"], 16) >> (n - 1) & 1}

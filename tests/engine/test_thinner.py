@@ -8,13 +8,12 @@ from msgspec import structs
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
+from tests.streams import MIB
 from tfmemtop import events as ev
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
 from tfmemtop.events.recording import RecordingError, Writer
 from tfmemtop.findings.rules.notices import say
-
-MIB = 2**20
 
 
 def kept(thinner: Thinner, events: list[ev.Event]) -> list[ev.Event]:

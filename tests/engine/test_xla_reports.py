@@ -269,10 +269,3 @@ async def test_no_room_for_the_folder_is_told(tmp_path: Path) -> None:
         Hook(t=0.0, pid=9, ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=None)
     )
     assert [(one.missing, one.detail) for one in desk.clusters] == [(XlaMissing.NO_FOLDER, "No such file or directory")]
-
-
-async def test_nothing_is_looked_for_unless_it_is_asked_for(desk: Desk) -> None:
-    desk.reports.run(asked=False, refused=None)
-    assert not desk.folder.exists()
-    desk.reports.drain()
-    assert desk.clusters == []
