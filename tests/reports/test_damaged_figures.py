@@ -22,8 +22,7 @@ from tfmemtop.reports import holders, why
 from tfmemtop.reports.shared.page import html, page_data, page_session
 from tfmemtop.state import State
 from tfmemtop.state.figures import figures as run_figures
-from tfmemtop.state.holder_views import listed
-from tfmemtop.state.holders import By
+from tfmemtop.state.holders import By, standing
 from tfmemtop.state.windows import chosen
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -82,7 +81,7 @@ def of_run(state: State) -> tuple[Any, Any]:
     assert state.run is not None
     found = chosen(state)
     return run_figures(state.run, state.now, "run", alive=False), (
-        listed(found[0].window, found[0].hooked, By.LAYER) if found else None
+        standing(found[0].window, found[0].hooked, By.LAYER) if found else None
     )
 
 

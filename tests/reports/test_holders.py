@@ -44,8 +44,8 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert [line.split() for line in lines[head:]] == [
         ["LAYER", "KIND", "BYTES", "SHARE", "COUNT"],
-        ["down", "gradients,", "optimizer,", "variables", "20.0", "MiB", "38.5%", "5"],
-        ["up", "optimizer,", "activations,", "gradients,", "variables", "20.0", "MiB", "38.5%", "5"],
+        ["down", "optimizer,", "gradients,", "variables", "20.0", "MiB", "38.5%", "5"],
+        ["up", "optimizer,", "variables,", "activations,", "gradients", "20.0", "MiB", "38.5%", "5"],
         ["optimizer", "optimizer", "8.0", "MiB", "15.4%", "2"],
         ["input", "input", "4.0", "MiB", "7.7%", "1"],
         ["compile_loss/mse", "loss", "256", "B", "0.0%", "1"],

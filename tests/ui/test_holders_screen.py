@@ -42,7 +42,7 @@ async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
             assert part in told, part
         choice = panel_of(shown).choice
         assert choice.window is not None
-        listed = choice.listed(choice.window)
+        listed = choice.standing(choice.window)
         assert sum(row.bytes for row in listed.rows) == listed.total == choice.window.peak
         assert "Processes" not in told
         assert "Processes" in await press(pilot, "escape")
@@ -80,8 +80,8 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
         assert re.search(r"(takes|gives back) \d+\.\d MiB", told)
         choice = panel_of(shown).choice
         assert choice.window is not None and choice.at is not None and choice.at > choice.window.peak_at
-        listed = choice.listed(choice.window, choice.at)
-        assert listed.total < choice.window.peak and listed.total == listed.named
+        listed = choice.standing(choice.window, choice.at)
+        assert listed.total < choice.window.peak and listed.unknown == 0
         # A window that arrives meanwhile does not replace the one that is shown.
         await source_of(shown).more.put([held.step(4).done(31.0)])
         assert "window 3 of 4" in text_of(await drawn(pilot))

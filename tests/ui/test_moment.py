@@ -59,7 +59,7 @@ async def test_enter_opens_the_holders_of_that_moment_and_esc_leads_back_to_it()
         assert isinstance(app.focused, HoldersPanel)
         choice = app.focused.choice
         assert choice.window is not None and choice.at is not None
-        highest = choice.listed(choice.window, choice.at).total
+        highest = choice.standing(choice.window, choice.at).total
         assert highest > 0.9 * choice.window.peak, "the highest of the column, not whatever stood at its end"
         await press(pilot, "escape", "escape")
         assert text_of(await drawn(pilot)) == told

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.whatif.traced import Measured
-from tfmemtop.events import Replayed, SettingReplayed, Trace, recording
+from tfmemtop.events import Replayed, SettingReplayed, SmallestLimits, Trace, recording
 from tfmemtop.events.damage import Damaged
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
-from tfmemtop.experiments.whatif.replayer import Ends, Follows, NotReplayed, Question, Runs, run
+from tfmemtop.experiments.whatif.replayer import Follows, NotReplayed, Question, Runs, run
 from tfmemtop.experiments.whatif.settings import at_least
 from tfmemtop.experiments.whatif.worker import replayed
 from tfmemtop.probe.build import REPLAY, build
@@ -64,7 +64,7 @@ def test_threads_that_take_turns_otherwise_are_reckoned_with(program: Path) -> N
     brief = [event for number in range(2, 30) for event in ((0, 256), (1, number))]
     events = [kept, large, *brief, (1, 1), larger]
     ends, row = run(program, events, [], [Question(False, True, smallest=True), Question(False, True, 20 * MIB)])
-    assert isinstance(ends, Ends) and isinstance(row, SettingReplayed)
+    assert isinstance(ends, SmallestLimits) and isinstance(row, SettingReplayed)
     assert ends.at_least == 17 * MIB and ends.surely > 20 * MIB
     assert row.fits is None
     assert row.in_order.failed == events.index(larger), "the event has its number in the recorded order"
@@ -119,7 +119,7 @@ def test_what_really_passed_on_a_gpu_is_near_the_lower_end(program: Path, growth
     asked = [Question(growth, True, smallest=True)]
     (ends,) = run(program, course.events, course.steps, asked, course.scratch, runs_of(course))
     (without,) = run(program, course.events, course.steps, asked, course.scratch)
-    assert isinstance(ends, Ends) and isinstance(without, Ends)
+    assert isinstance(ends, SmallestLimits) and isinstance(without, SmallestLimits)
     assert at_least(ends) <= passed <= min(1.03 * at_least(ends), ends.surely)
     assert passed > 1.1 * at_least(without), "a step's input was freed while the step waited for room"
 
@@ -132,8 +132,9 @@ def test_scratch_memory_is_needed_surely_but_not_at_least(program: Path) -> None
     strict, _ = run(program, events, [], [smallest, row])
     ends, fits = run(program, events, [], [smallest, row], scratch=[1])
     (untaken,) = run(program, events, [], [smallest], scratch=[1], untaken=[1])
-    assert strict == Ends(24 * MIB, 24 * MIB, 24 * MIB)
-    assert ends == Ends(24 * MIB, 16 * MIB, 24 * MIB) and untaken == Ends(24 * MIB, 16 * MIB, 16 * MIB)
+    sizes = (24, 24, 24), (24, 16, 24), (24, 16, 16)
+    wanted = [SmallestLimits(False, False, *(size * MIB for size in each)) for each in sizes]
+    assert [strict, ends, untaken] == wanted
     assert isinstance(fits, SettingReplayed) and fits.fits is None and fits.waiting is not None
     assert (fits.in_order.failed, fits.in_order.asked, fits.waiting.waits) == (1, 16 * MIB, 0)
 
@@ -142,7 +143,7 @@ def test_no_scratch_memory_at_all_may_be_better_than_some(program: Path) -> None
     """Scratch memory that is kept for a while takes the room of the next allocation."""
     events = [(0, 8 * MIB), (0, 6 * MIB), (0, 8 * MIB), (1, 1), (1, 2)]
     (ends,) = run(program, events, [], [Question(False, False, smallest=True)], scratch=[1])
-    assert ends == Ends(22 * MIB, 16 * MIB, 22 * MIB)
+    assert ends == SmallestLimits(False, False, 22 * MIB, 16 * MIB, 22 * MIB)
 
 
 def test_a_limit_that_is_too_small_names_the_operation_and_what_it_lacked(told: Replayed) -> None:

@@ -32,11 +32,12 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.comparable import common
 from tfmemtop.state.figures import RunFigures, figures
-from tfmemtop.state.holder_views import Listed, listed_at_peak
+from tfmemtop.state.holder_views import standing_at_peak
+from tfmemtop.state.holders import Standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.ranks import Rank, of_one_job, ranked
 
-Holders = tuple[Listed, Listed]
+Holders = tuple[Standing, Standing]
 _SAID_OTHERWISE = ("argv", "ending", "running", "left", "past")
 _COMPARED = {"span_s": "duration_s"} | {
     key: key for key in ("peak_in_use", "peak_pool", "peak_process_total", "steps_per_s")
@@ -183,7 +184,7 @@ class _Run(NamedTuple):
 
     figures: RunFigures
     verdict: str
-    holders: Listed | None
+    holders: Standing | None
 
 
 def _last_two(name: str | None) -> tuple[_Run, _Run]:
@@ -194,8 +195,8 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
         earlier = fold_recording(path, before.run)
         return (
-            _Run(_figures(before, state, path), _verdict(earlier), listed_at_peak(earlier)),
-            _Run(_figures(last, state, path), _verdict(state), listed_at_peak(state)),
+            _Run(_figures(before, state, path), _verdict(earlier), standing_at_peak(earlier)),
+            _Run(_figures(last, state, path), _verdict(state), standing_at_peak(state)),
         )
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
@@ -210,7 +211,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
 def _run_of(name: str | None) -> _Run:
     path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(run, state, path, called), _verdict(state), listed_at_peak(state))
+    return _Run(_figures(run, state, path, called), _verdict(state), standing_at_peak(state))
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:

@@ -16,9 +16,10 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
-from tfmemtop.experiments.session.whatif import Unanswered, ask, traced
+from tfmemtop.events import Unreplayed
+from tfmemtop.experiments.session.whatif import ask, traced
 from tfmemtop.experiments.whatif.settings import cards
-from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unanswered
+from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unreplayed_text
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state import State, apply
 from tfmemtop.state.predicted import predicted
@@ -64,7 +65,7 @@ def _replay(state: State) -> None:
         here = pool.here()
         if here is None or any(view.pid == pool.pid and not view.replayed.is_missing for view in known):
             continue
-        try:
-            apply(state, asyncio.run(ask(here)))
-        except Unanswered as error:
-            raise Refusal(unanswered(error.last_line)) from error
+        answer = asyncio.run(ask(here))
+        if answer.unreplayed is Unreplayed.NO_ANSWER:
+            raise Refusal(unreplayed_text(answer))
+        apply(state, answer)

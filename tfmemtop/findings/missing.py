@@ -138,14 +138,9 @@ def unreplayed_text(replayed: Replayed) -> str:
         return ""
     if replayed.unbuilt is not None:
         return unbuilt_text(replayed.unbuilt, REPLAY)
-    if replayed.unreplayed is Unreplayed.NO_ANSWER:
-        return unanswered(replayed.detail)
+    if replayed.unreplayed is Unreplayed.NO_ANSWER and replayed.detail:
+        return f"{replayed.unreplayed.text}: {replayed.detail}"
     return replayed.unreplayed.text.format(detail=replayed.detail, count=replayed.count)
-
-
-def unanswered(last_line: str) -> str:
-    """Return the clause about a replay without an answer; *last_line* is the last that it printed, perhaps empty."""
-    return "the replay gave no answer" + (f": {last_line}" if last_line else "")
 
 
 def unreplayed_remedy(replayed: Replayed) -> str:

@@ -12,7 +12,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.comparable import Basis, Common, common
 from tfmemtop.state.figures import RunFigures
-from tfmemtop.state.holder_views import Listed
+from tfmemtop.state.holders import Standing
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.program import program
 from tfmemtop.units import UNKNOWN, counted, format_bytes, format_duration, format_rate, shown_difference, spoken
@@ -269,18 +269,18 @@ class Difference(NamedTuple):
         return self.second - self.first
 
 
-def differences(first: Listed, second: Listed) -> list[Difference]:
+def differences(first: Standing, second: Standing) -> list[Difference]:
     """Return what is in use at the peaks of a step in two runs, the largest difference first."""
     (before, old), (after, new) = _alike(first), _alike(second)
     found = [Difference(one, before[one], after[one], (old[one], new[one])) for one in {**before, **after}]
     return sorted(found, key=lambda one: -abs(one.bytes))
 
 
-def _alike(of: Listed) -> tuple[Counter[Alike], Counter[Alike]]:
+def _alike(of: Standing) -> tuple[Counter[Alike], Counter[Alike]]:
     """Return bytes and number of the allocations that are alike."""
     sizes: Counter[Alike] = Counter()
     numbers: Counter[Alike] = Counter()
-    for row in (*of.rows, *([of.unknown] if of.unknown else [])):
+    for row in of.rows:
         for part in row.parts:
             operation = "" if part.python_name else named(part.operation).base
             one = Alike(part.kind, operation, part.shape, part.dtype)
@@ -290,7 +290,7 @@ def _alike(of: Listed) -> tuple[Counter[Alike], Counter[Alike]]:
     return sizes, numbers
 
 
-def changed(first: Listed, second: Listed) -> list[str]:
+def changed(first: Standing, second: Standing) -> list[str]:
     """Return sentences about what differs most between the peaks of a step in two runs; empty if nothing does."""
     found = differences(first, second)
     before, after = Counter[Kind](), Counter[Kind]()

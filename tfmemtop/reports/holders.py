@@ -2,7 +2,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tfmemtop.events import Closed, Holders, Opened
@@ -101,16 +101,7 @@ _NOTEWORTHY = 0.1  # a share of a row
 
 def kinds(row: Holder) -> str:
     """Return the kinds that make up a tenth of a row or more, the largest first: ``optimizer, variables``."""
-    return ", ".join(kind(of) for of, size in _by_kind([row]) if size >= _NOTEWORTHY * row.bytes)
-
-
-def _by_kind(rows: Iterable[Holder]) -> list[tuple[Kind, int]]:
-    """Return the bytes of each kind in *rows*, the largest first."""
-    sizes: Counter[Kind] = Counter()
-    for row in rows:
-        for part in row.parts:
-            sizes[part.kind] += part.bytes
-    return sorted(sizes.items(), key=lambda one: (-one[1], kind(one[0])))
+    return ", ".join(kind(of) for of, size in row.kinds if size >= _NOTEWORTHY * row.bytes)
 
 
 def row_name(row: Holder, by: By) -> str:
@@ -209,8 +200,11 @@ WHO_HOLDS = "Who holds it"
 
 def by_kind(found: Standing) -> str:
     """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
-    told = ((of, size) for of, size in _by_kind(found.holders) if size >= 0.01 * found.total)
-    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for of, size in told)
+    sizes: Counter[Kind] = Counter()
+    for row in found.holders:
+        sizes.update(dict(row.kinds))
+    told = sorted(sizes.items(), key=lambda one: (-one[1], kind(one[0])))
+    return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for of, size in told if size >= 0.01 * found.total)
 
 
 _BUFFERS = 60

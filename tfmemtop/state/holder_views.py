@@ -1,7 +1,6 @@
-"""Views of a pool's holders: its windows, their rows with shares, how two of them differ, their buffers. Pure."""
+"""Views of a pool's holders: its windows, what their events did, their buffers. Pure."""
 
 from functools import lru_cache
-from itertools import accumulate
 
 import msgspec
 from msgspec.structs import asdict
@@ -9,43 +8,12 @@ from msgspec.structs import asdict
 from tfmemtop import events
 from tfmemtop.events import Holders
 from tfmemtop.events.allocations import FOREVER
-from tfmemtop.state.attribution import Kind, attribution
-from tfmemtop.state.holders import ORDER, By, Holder, Part, Standing, StepSlice, course, slices, standing
+from tfmemtop.state.attribution import attribution
+from tfmemtop.state.holders import By, Part, Standing, StepSlice, course, slices, standing
 from tfmemtop.state.lookup import began, hooked_of
 from tfmemtop.state.model import Hooked, State
 from tfmemtop.state.pool_views import PoolKey, pools
 from tfmemtop.state.windows import REMEMBERED, chosen, recorded, times_us, unpacked
-
-
-class HolderRow(Holder, frozen=True, kw_only=True):
-    """A holder with its ``share`` of all memory in use, 0 to 1.
-
-    ``kinds`` are all of its kinds with their bytes, the largest first. ``mix`` has the same kinds in the order of a
-    stack, each with its upper end as a share; the last end is 1.
-    """
-
-    share: float
-    kinds: tuple[tuple[Kind, int], ...] = ()
-    mix: tuple[tuple[Kind, float], ...] = ()
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """The holders after event ``at``, ``at_us`` µs into the window.
-
-    The bytes of ``rows``, which are ``named``, and of ``unknown``, if any, add up to ``total``.
-    """
-
-    at: int
-    at_us: int | None
-    total: int
-    named: int
-    rows: tuple[HolderRow, ...]
-    unknown: HolderRow | None
-
-    @property
-    def largest_share(self) -> float:
-        """The share of the largest row."""
-        return max((row.share for row in (*self.rows, *([self.unknown] if self.unknown else []))), default=1.0)
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -107,40 +75,10 @@ def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> floa
     return max(0.0, at_s - since_run_s(state, pid, window.ended))
 
 
-def listed(window: events.Holders, hooked: Hooked, by: By, at: int | None = None) -> Listed:
-    """Return the holders at the peak of *window*, or after event *at*."""
-    return attribution(window, hooked).once(
-        ("listed", by, at), lambda: _listed(standing(window, hooked, by, at), window)
-    )
-
-
-def _listed(stands: Standing, window: events.Holders) -> Listed:
-    total = max(1, stands.total)
-    rows = tuple(_row(one, total) for one in stands.holders)
-    unknown = None
-    if stands.unknown:
-        count = sum(part.count for part in stands.nameless)
-        unknown = _row(Holder("", Kind.UNKNOWN, stands.unknown, count, stands.nameless), total)
-    return Listed(stands.at, at_us(window, stands.at), stands.total, sum(row.bytes for row in rows), rows, unknown)
-
-
-def listed_at_peak(state: State) -> Listed | None:
+def standing_at_peak(state: State) -> Standing | None:
     """Return the holders by layer at the highest peak of the newest run; ``None`` if nothing was recorded."""
     windows = chosen(state)
-    return listed(windows[0].window, windows[0].hooked, By.LAYER) if windows else None
-
-
-def _row(holder: Holder, total: int) -> HolderRow:
-    sizes: dict[Kind, int] = {}
-    for part in holder.parts:
-        sizes[part.kind] = sizes.get(part.kind, 0) + part.bytes
-    if missing_bytes := holder.bytes - sum(sizes.values()):  # of no part
-        sizes[holder.kind] = sizes.get(holder.kind, 0) + missing_bytes
-    stacked = [kind for kind in ORDER if kind in sizes]
-    ends = accumulate(sizes[kind] for kind in stacked)
-    mix = tuple((kind, end / max(1, holder.bytes)) for kind, end in zip(stacked, ends, strict=True))
-    kinds = tuple(sorted(sizes.items(), key=lambda one: -one[1]))
-    return HolderRow(**asdict(holder), share=holder.bytes / total, kinds=kinds, mix=mix)
+    return standing(windows[0].window, windows[0].hooked, By.LAYER) if windows else None
 
 
 def at_us(window: events.Holders, at: int) -> int | None:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -37,10 +38,10 @@ class Part(Owner, frozen=True, kw_only=True):
     count: int
 
 
-class Holder(msgspec.Struct, frozen=True):
+class Holder(msgspec.Struct, frozen=True, dict=True):
     """A row. ``kind`` is that of most of its bytes, of two with equally many that which is first in :data:`ORDER`.
 
-    ``name`` is empty where only the kind is known.
+    ``name`` is empty where only the kind is known. ``share`` is that of all memory in use, 0 to 1.
     """
 
     name: str
@@ -48,6 +49,25 @@ class Holder(msgspec.Struct, frozen=True):
     bytes: int
     count: int
     parts: tuple[Part, ...]  # the largest first
+    share: float
+
+    @cached_property
+    def kinds(self) -> list[tuple[Kind, int]]:
+        """All of its kinds with their bytes, the largest first, of equal ones that first in :data:`ORDER`.
+
+        What is of no part is of the row's kind.
+        """
+        sizes = Counter({self.kind: self.bytes - sum(part.bytes for part in self.parts)})
+        for part in self.parts:
+            sizes[part.kind] += part.bytes
+        return sorted(sizes.items(), key=lambda one: (-one[1], ORDER.index(one[0])))
+
+    @cached_property
+    def mix(self) -> list[tuple[Kind, float]]:
+        """The same kinds in the order of a stack, each with its upper end as a share of the row; the last end is 1."""
+        stacked = sorted(self.kinds, key=lambda one: ORDER.index(one[0]))
+        ends = accumulate(size for _, size in stacked)
+        return [(kind, end / max(1, self.bytes)) for (kind, _), end in zip(stacked, ends, strict=True)]
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -62,6 +82,15 @@ class Standing(msgspec.Struct, frozen=True):
     holders: tuple[Holder, ...]  # the largest first
     unknown: int
     nameless: tuple[Part, ...]
+
+    @property
+    def rows(self) -> tuple[Holder, ...]:
+        """The holders, and last a row for the unknown bytes, if there are any."""
+        if not self.unknown:
+            return self.holders
+        count = sum(part.count for part in self.nameless)
+        share = self.unknown / max(1, self.total)
+        return *self.holders, Holder("", Kind.UNKNOWN, self.unknown, count, self.nameless, share)
 
     @property
     def before(self) -> int:
@@ -100,9 +129,11 @@ def _standing(window: Holders, owners: Attribution, by: By, at: int) -> Standing
     for part in parts:
         if part.kind is not Kind.UNKNOWN:
             rows.setdefault(row_key(part, by), []).append(part)
-    holders = sorted((_holder(name, of_row) for name, of_row in rows.items()), key=lambda row: (-row.bytes, row.name))
     unknown = course.nobodys + sum(part.bytes for part in nameless)
-    return Standing(at, sum(holder.bytes for holder in holders) + unknown, tuple(holders), unknown, nameless)
+    total = course.nobodys + sum(part.bytes for part in parts)
+    holders = [_holder(name, of_row, total) for name, of_row in rows.items()]
+    holders.sort(key=lambda row: (-row.bytes, row.name))
+    return Standing(at, total, tuple(holders), unknown, nameless)
 
 
 def course(window: Holders, hooked: Hooked) -> list[Moment]:
@@ -154,15 +185,13 @@ def contents(cluster: XlaCluster, window: Holders, hooked: Hooked) -> list[Part]
     return _parts(attribution(window, hooked), [(owner, buffer, 1)])
 
 
-def _holder(name: str, parts: Iterable[Part]) -> Holder:
+def _holder(name: str, parts: Sequence[Part], total: int) -> Holder:
     kinds: Counter[Kind] = Counter()
-    count = 0
     for part in parts:
         kinds[part.kind] += part.bytes
-        count += part.count
-    named = "" if name.startswith("\0") else name
+    named, count, size = "" if name.startswith("\0") else name, sum(part.count for part in parts), kinds.total()
     most = max(sorted(kinds, key=ORDER.index), key=lambda kind: kinds[kind])
-    return Holder(named, most, sum(kinds.values()), count, tuple(parts))
+    return Holder(named, most, size, count, tuple(parts), size / max(1, total))
 
 
 def row_key(part: Owner, by: By) -> str:

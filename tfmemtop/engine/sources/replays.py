@@ -8,7 +8,7 @@ import msgspec
 from tfmemtop import boot
 from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import Event, Replayed, Run, Trace, Unreadable, Unreplayed, decode_event
+from tfmemtop.events import Event, Replayed, Run, Trace, Unreplayed
 from tfmemtop.events.machine import is_pinned
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
@@ -50,12 +50,15 @@ class Replays(Source):
 
     async def _ask(self, asked: bytes) -> Replayed:
         """Start a worker that replays *asked*, and return its answer."""
-        command = boot.command("tfmemtop.experiments.whatif.worker")
+        from tfmemtop.experiments.session.whatif import WORKER, answer  # it takes a while to load; see _request
+
         try:
             with os.fdopen(os.memfd_create("tfmemtop-replay"), "w+b") as file:
                 file.write(asked)
                 file.seek(0)
-                return _parse(await helper_output(command, _LONGEST_S, self._sessions, file))
+                output = await helper_output(boot.command(WORKER), _LONGEST_S, self._sessions, file)
+                slow = _without(Unreplayed.SLOW, count=round(_LONGEST_S))
+                return slow if output is None else answer(output)
         except OSError as error:
             return _without(Unreplayed.NOT_STARTED, str(error))
 
@@ -70,17 +73,6 @@ def _request(known: list[Event], pid: int, device: str) -> bytes | None:
         apply(state, event)
     pools = (pool for pool in traced(state) if (pool.pid, pool.device) == (pid, device) and pool.asked.version)
     return next((pool.asked.request(pool.parts) for pool in pools), None)
-
-
-def _parse(output: bytes | None) -> Replayed:
-    if output is None:
-        return _without(Unreplayed.SLOW, count=round(_LONGEST_S))
-    last = output.strip().rpartition(b"\n")[2]
-    try:
-        event = decode_event(last)
-    except Unreadable:
-        event = None
-    return event if isinstance(event, Replayed) else _without(Unreplayed.NO_ANSWER, last.decode(errors="replace")[:500])
 
 
 def _without(why: Unreplayed, detail: str = "", count: int | None = None) -> Replayed:

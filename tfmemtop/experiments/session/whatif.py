@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop import boot
-from tfmemtop.events import Replayed, Trace, Unreadable, decode_event
+from tfmemtop.events import Replayed, Trace, Unreadable, Unreplayed, decode_event
 from tfmemtop.events.machine import is_gpu, is_pinned
 from tfmemtop.experiments.session.next_run import COLLECTING
 from tfmemtop.experiments.whatif.course import is_complete
@@ -20,15 +20,8 @@ from tfmemtop.state import State
 from tfmemtop.state.lookup import limit_of, of_run
 from tfmemtop.state.model import Hooked
 
-_WORKER = "tfmemtop.experiments.whatif.worker"
-
-
-class Unanswered(Exception):
-    """The worker gave no answer. ``last_line`` is the last line that it wrote to stderr, or empty."""
-
-    def __init__(self, last_line: str) -> None:
-        super().__init__(last_line)
-        self.last_line = last_line
+WORKER = "tfmemtop.experiments.whatif.worker"
+_LONGEST = 500  # characters of the last line that is told
 
 
 class Traced(msgspec.Struct, frozen=True):
@@ -82,25 +75,28 @@ def still_traced(state: State) -> Iterator[int]:
 
 
 async def ask(pool: Traced) -> Replayed:
-    """Run the worker for *pool* and return its answer. If this task is cancelled, the worker is killed.
-
-    Raises:
-        Unanswered: the worker gave no answer.
-    """
-    pipe = asyncio.subprocess.PIPE
-    worker = await asyncio.create_subprocess_exec(*boot.command(_WORKER), stdin=pipe, stdout=pipe, stderr=pipe)
+    """Run the worker for *pool* and return its answer. If this task is cancelled, the worker is killed."""
+    pipe, both = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+    worker = await asyncio.create_subprocess_exec(*boot.command(WORKER), stdin=pipe, stdout=pipe, stderr=both)
     try:
-        out, complaint = await worker.communicate(pool.asked.request(pool.parts))
+        out, _ = await worker.communicate(pool.asked.request(pool.parts))
     finally:
         if worker.returncode is None:
             worker.kill()
+    return replace(answer(out), pid=pool.pid, device=pool.device)
+
+
+def answer(output: bytes) -> Replayed:
+    """Return the answer in the worker's *output*, which may lack its process and device."""
+    last = output.strip().rpartition(b"\n")[2]
     try:
-        event = decode_event(out.strip())
+        event = decode_event(last)
     except Unreadable:
         event = None
-    if not isinstance(event, Replayed):
-        raise Unanswered(complaint.decode(errors="replace").strip().rpartition("\n")[2])
-    return event
+    if isinstance(event, Replayed):
+        return event
+    detail = last.decode(errors="replace")[:_LONGEST]
+    return Replayed(t=0.0, pid=0, device="", unreplayed=Unreplayed.NO_ANSWER, detail=detail)
 
 
 def _beside_us(wanted: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from tfmemtop.events import Outcome, SettingReplayed
+from tfmemtop.events import Outcome, SettingReplayed, SmallestLimits
 from tfmemtop.exit_codes import SIGNALLED
 
 _HEAD = struct.Struct("=8s8q")
@@ -57,20 +57,11 @@ class Question(NamedTuple):
     smallest: bool = False
 
 
-class Ends(NamedTuple):
-    """The smallest limits in bytes, whole MiB.
-
-    Under ``surely``, all fits in the recorded order, and with waiting in each of the orders near it. Under ``alike``,
-    so does all but what is untaken. Under ``at_least``, all fits with waiting in at least one of these orders, or all
-    but scratch memory fits in the recorded order.
-    """
-
-    surely: int
-    at_least: int
-    alike: int
-
-
-Answer: TypeAlias = SettingReplayed | Ends | None
+Answer: TypeAlias = SettingReplayed | SmallestLimits | None
+"""Of the smallest limits: under ``surely``, all fits in the recorded order, and with waiting in each of the orders near
+it. Under ``alike``, so does all but what is untaken. Under ``at_least``, all fits with waiting in at least one of these
+orders, or all but scratch memory fits in the recorded order.
+"""
 
 
 class NotReplayed(Exception):
@@ -220,7 +211,7 @@ def parse(questions: Iterable[Question], lines: Iterable[str]) -> Iterator[Answe
     words = map(str.split, lines)
     for question, (kind, *figures) in zip(questions, words, strict=False):
         if kind != "order":
-            yield Ends(*map(int, figures)) if kind == "smallest" else None
+            yield SmallestLimits(question.growth, question.collects, *map(int, figures)) if kind == "smallest" else None
         elif (second := next(words, None)) is not None:
             in_order, waiting = _outcome(figures), _outcome(second[1:])
             asked = question.growth, question.collects, question.limit

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from tfmemtop.events import Trace, encode
+from tfmemtop.events import SmallestLimits, Trace, encode
 from tfmemtop.events.machine import is_gpu
-from tfmemtop.experiments.whatif.replayer import Ends, Question
+from tfmemtop.experiments.whatif.replayer import Question
 from tfmemtop.units import MIB
 
 _STEPS = (1.05, 1.1, 1.25, 1.5, 2.0)
@@ -35,47 +35,47 @@ class Asked(msgspec.Struct, frozen=True):
         return b"\n".join([msgspec.json.encode(self), *map(encode, parts)])
 
 
-def growths(device: str) -> list[bool]:
-    """Return the values of growth that *device* can have."""
-    return [True, False] if is_gpu(device) else [True]  # the CPU's pool always grows
-
-
 def first(device: str, present: Question) -> list[Question]:
     """Return the first questions: a pool without a limit, and the smallest limits for each value of growth."""
+    growths = (True, False) if is_gpu(device) else (True,)  # the CPU's pool always grows
     return [Question(True, present.collects)] + [
-        Question(growth, present.collects, smallest=True) for growth in growths(device)
+        Question(growth, present.collects, smallest=True) for growth in growths
     ]
 
 
-def limits(growth: bool, collects: bool, ends: Ends, pool: int | None) -> Iterator[Question]:
+def limits(ends: SmallestLimits, pool: int | None) -> Iterator[Question]:
     """Yield questions about limits around the smallest: below all that could do, the *ends*, between, and above.
 
     *pool* is the size that the pool reaches without a limit. With growth on, no limit above it is asked about.
     """
     below = max(MIB, at_least(ends) - max(MIB, _whole(ends.at_least / 50)))
     between = [ends.at_least + (ends.surely - ends.at_least) // 2 // MIB * MIB] if ends.surely > ends.at_least else []
-    wanted = [below, ends.at_least, *between, ends.alike, ends.surely, *(_whole(ends.surely * step) for step in _STEPS)]
+    wanted = [
+        below,
+        ends.at_least,
+        *between,
+        ends.alike or ends.surely,
+        ends.surely,
+        *(_whole(ends.surely * step) for step in _STEPS),
+    ]
     # The largest limit comes first: if the pool is one region, BFC's data for the largest pool is used for all others.
     for limit in sorted(set(wanted), reverse=True):
-        if not growth or pool is None or limit <= pool:
-            yield Question(growth, collects, limit)
+        if not ends.growth or pool is None or limit <= pool:
+            yield Question(ends.growth, ends.collects, limit)
 
 
-def at_least(ends: Ends) -> int:
+def at_least(ends: SmallestLimits) -> int:
     """Return the limit in bytes, in whole MiB, below which no run is expected to pass."""
     return max(MIB, ends.at_least - max(_LESS_LEAST, _whole(ends.at_least * _LESS_SHARE)))
 
 
-def further(device: str, present: Question, ends: Sequence[Ends | None], pool: int | None) -> list[Question]:
-    """Return the next questions. *ends* are the smallest limits for each of :func:`growths`.
+def further(device: str, present: Question, ends: Sequence[SmallestLimits], pool: int | None) -> list[Question]:
+    """Return the next questions. *ends* are the smallest limits for each value of growth, as far as they are known.
 
     One question has the other value of garbage collection, to show whether it matters. The CPU's pool never collects.
     """
-    asked: list[Question] = []
-    for growth, found in zip(growths(device), ends, strict=True):
-        if found is not None:
-            asked += limits(growth, present.collects, found, pool)
-    if is_gpu(device) and ends[0] is not None:
+    asked = [question for found in ends for question in limits(found, pool)]
+    if is_gpu(device) and ends and ends[0].growth:
         asked.append(Question(True, not present.collects, ends[0].surely))
     return asked
 

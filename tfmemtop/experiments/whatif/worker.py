@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
-from tfmemtop.experiments.whatif.replayer import Ends, NotReplayed, Question, Replayer
-from tfmemtop.experiments.whatif.settings import Asked, at_least, first, further, growths
+from tfmemtop.experiments.whatif.replayer import NotReplayed, Question, Replayer
+from tfmemtop.experiments.whatif.settings import Asked, at_least, first, further
 from tfmemtop.probe.build import REPLAY, build
 
 
@@ -28,9 +28,9 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
             program, course.events, course.steps, course.scratch, runs_of(course), course.untaken
         ) as replayer:
             free, *found = replayer.ask(first(course.device, present))
-            ends = [answer if isinstance(answer, Ends) else None for answer in found]
-            if ends[0] is not None and ends[-1] is not None:  # one region can hold whatever several of its size can
-                ends[-1] = ends[-1]._replace(at_least=min(end.at_least for end in ends if end is not None))
+            ends = [answer for answer in found if isinstance(answer, events.SmallestLimits)]
+            if len(ends) > 1:  # one region can hold whatever several of its size can
+                ends[-1] = replace(ends[-1], at_least=min(end.at_least for end in ends))
             pool = free.in_order.peak_pool if isinstance(free, events.SettingReplayed) else None
             mine, *others = replayer.ask([present, *further(course.device, present, ends, pool)])
     except NotReplayed as error:
@@ -40,11 +40,7 @@ def replayed(course: Course, program: Path, present: Question, t: float = 0.0) -
         _unanswered(course, t),
         present=_named(course, mine) if isinstance(mine, events.SettingReplayed) else None,
         rows=[_named(course, row) for row in (*others, free) if isinstance(row, events.SettingReplayed)],
-        smallest=[
-            events.SmallestLimits(growth, present.collects, found.surely, at_least(found), found.alike)
-            for growth, found in zip(growths(course.device), ends, strict=True)
-            if found is not None
-        ],
+        smallest=[replace(found, at_least=at_least(found)) for found in ends],
         took_s=time.monotonic() - began,
     )
 

@@ -31,7 +31,8 @@ from tfmemtop.reports.shared.places import COLUMNS, places
 from tfmemtop.reports.shared.runs import ROOM, page_run, reduced
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.holder_views import Listed, listed_at_peak
+from tfmemtop.state.holder_views import standing_at_peak
+from tfmemtop.state.holders import Standing
 from tfmemtop.state.ranks import Rank, lay, of_one_job
 from tfmemtop.state.windows import chosen, missing
 from tfmemtop.units import counted
@@ -93,7 +94,7 @@ _DIFFERENCES = 40
 
 def page_comparison(ranks: Sequence[Rank], states: Sequence[State]) -> PageComparison:
     """Return the comparison of the last runs of two sessions or more, with their *states*."""
-    holders = [listed_at_peak(state) for state in states]
+    holders = [standing_at_peak(state) for state in states]
     known = [one for one in holders if one is not None]
     found = _differences(known) if len(known) == len(holders) else []
     if len(ranks) > 2 or of_one_job(*ranks):
@@ -122,7 +123,7 @@ def _sorted(found: Sequence[PageRow]) -> list[PageRow]:
     return sorted(found, key=lambda row: not row.different)
 
 
-def _differences(holders: Sequence[Listed]) -> list[PageDifference]:
+def _differences(holders: Sequence[Standing]) -> list[PageDifference]:
     """Return the allocations whose bytes differ at the peaks of a step, the largest difference first."""
     sizes = [{each.alike: each.second for each in differences(holders[0], other)} for other in holders]
     found = {one: [of_one.get(one, 0) for of_one in sizes] for one in {alike for of_one in sizes for alike in of_one}}

@@ -10,8 +10,8 @@ from tfmemtop.findings import holders as words
 from tfmemtop.findings.names import frames, spot
 from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holder_views import Happened, HolderRow, Listed
-from tfmemtop.state.holders import By, Part
+from tfmemtop.state.holder_views import Happened
+from tfmemtop.state.holders import By, Holder, Part, Standing
 from tfmemtop.ui.draw.chunk_map import clock
 from tfmemtop.ui.draw.glyphs import ELLIPSIS, FAILED_MARK, HERE, MORE
 from tfmemtop.ui.draw.lines import Line, cut, fit, flow, width_of
@@ -57,7 +57,7 @@ def heading(by: By, width: int) -> Line:
 
 
 def row_line(
-    row: HolderRow,
+    row: Holder,
     by: By,
     most: float,
     width: int,
@@ -84,7 +84,7 @@ def row_line(
     return Segment.adjust_line_length(line, width)
 
 
-def kinds_label(row: HolderRow, width: int) -> Line:
+def kinds_label(row: Holder, width: int) -> Line:
     """Return a row's kinds: a single one by its word, several by their letters, the one with most bytes first."""
     if len(row.kinds) < 2:
         return kind_label(row.kind, width)
@@ -101,7 +101,7 @@ def kind_label(kind: Kind, width: int) -> Line:
     return [Segment(letter, look + BOLD), Segment(exactly(f" {words.kind(kind)}", width - 1), look)]
 
 
-def bar(row: HolderRow, most: float, width: int, braille: bool) -> Line:
+def bar(row: Holder, most: float, width: int, braille: bool) -> Line:
     """Return a row's share as a bar by kind, padded to *width* cells. A share of *most* fills it.
 
     It is made of the kinds' letters without Braille, else its end is exact to an eighth of a cell.
@@ -171,16 +171,16 @@ def shape_text(part: Part) -> str:
     return f"{safe(part.dtype)}[{','.join(map(str, part.shape))}]"
 
 
-def with_reason(row: HolderRow, lost: int) -> HolderRow:
+def with_reason(row: Holder, lost: int) -> Holder:
     """Return the *row* of memory without a known holder, named by the reason; *lost* events are missing."""
     return replace(row, name=words.unknown(lost, bool(row.parts)))
 
 
-def sum_line(shown: Listed, by: By, width: int) -> Line:
+def sum_line(shown: Standing, by: By, width: int) -> Line:
     """Return the line with the sum of the rows."""
     shape = columns(by, width)
     before = 2 + shape.name + 1 + (shape.kind + 1 if shape.kind else 0)
-    text = words.sum_told(len(shown.rows), shown.named, shown.unknown.bytes if shown.unknown else 0)
+    text = words.sum_told(len(shown.holders), shown.total - shown.unknown, shown.unknown)
     label = exactly(end_of(f"  {words.SUM}  {text}", before), before)
     return [Segment(label, DIM), Segment(f"{format_short(shown.total):>{_BYTES}}", BOLD)]
 
@@ -220,10 +220,10 @@ def facts(
     return [cut(line, width) for line in flow(items, width)[:rows]]
 
 
-def legend(shown: Listed, width: int) -> Line:
+def legend(shown: Standing, width: int) -> Line:
     """Return the kinds in *shown*, the largest first and unknown last, with letter, name and bytes."""
     line: Line = [Segment(" ")]
-    for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
+    for row in shown.rows:
         look = HOLDER[row.kind.value]
         item = [
             Segment(LETTER[row.kind.value], look + BOLD),
@@ -238,7 +238,7 @@ def legend(shown: Listed, width: int) -> Line:
     return Segment.adjust_line_length(line, width, pad=False)
 
 
-def detail(row: HolderRow, part: Part | None, width: int) -> Line:
+def detail(row: Holder, part: Part | None, width: int) -> Line:
     """Return the chosen line in full: what its kind means, or, for a *part*, its whole name and the script's line."""
     if part is None:
         said: Line = [Segment(f"  {words.KINDS[row.kind]}", DIM)]

@@ -168,12 +168,12 @@ class AllocatorPanel(Panel):
         window = self._holders_of.window
         if window is None:
             return []
-        shown, higher = self._holders_of.listed(window), self._holders_of.higher
+        shown, higher = self._holders_of.standing(window), self._holders_of.higher
         title = holder_texts.top_title(shown.total, higher, age_s(self.state, window))
         if room < _HOLDERS_LEAST or width < _HOLDERS_CELLS:
             return []
-        every = sorted([*shown.rows, *([shown.unknown] if shown.unknown else [])], key=lambda row: -row.bytes)
-        rows = (row_line(row, By.LAYER, shown.largest_share, width, self._braille) for row in every[: room - 1])
+        every = sorted(shown.rows, key=lambda row: -row.bytes)
+        rows = (row_line(row, By.LAYER, every[0].share, width, self._braille) for row in every[: room - 1])
         return [[Segment(fit(f" {title}", width), DIM)], *rows]
 
     def _title(self, rows: list[AllocatorRow]) -> str:

@@ -8,17 +8,14 @@ from textual.geometry import clamp
 from tfmemtop import events
 from tfmemtop.state import State
 from tfmemtop.state.holder_views import (
-    HolderRow,
     Lifetimes,
-    Listed,
     course_slices,
     hooked_at,
     lifetimes,
-    listed,
     pools_with_holders,
     windows,
 )
-from tfmemtop.state.holders import By, Part, StepSlice
+from tfmemtop.state.holders import By, Holder, Part, Standing, StepSlice, standing
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
 from tfmemtop.state.windows import fullest, higher_peak, moment, nearest
@@ -29,9 +26,8 @@ class Entry(msgspec.Struct, frozen=True):
     """A line of the table that the cursor can stand on: a row, or a part of it."""
 
     key: Hashable
-    row: HolderRow
+    row: Holder
     part: Part | None = None
-    unknown: bool = False
 
 
 class HoldersChoice:
@@ -80,9 +76,9 @@ class HoldersChoice:
         window = self.window
         return higher_peak(self._hooked(), self.key[1], window) if window and self.key else None
 
-    def listed(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Listed:
+    def standing(self, window: events.Holders, at: int | None = None, by: By | None = None) -> Standing:
         """Return the holders in *window* after the event *at* (the peak if none), grouped *by* that or the choice."""
-        return listed(window, self._hooked(), by or self.by, at)
+        return standing(window, self._hooked(), by or self.by, at)
 
     def course(self, window: events.Holders, count: int) -> tuple[StepSlice, ...]:
         """Return the course of *window* in *count* slices."""
@@ -93,11 +89,10 @@ class HoldersChoice:
         window = self.window
         if window is None:
             return []
-        shown = self.listed(window, self.at)
         found = []
-        for row in [*shown.rows, *([shown.unknown] if shown.unknown else [])]:
+        for row in self.standing(window, self.at).rows:
             key = row.name, row.kind
-            found.append(Entry(key, row, unknown=row is shown.unknown))
+            found.append(Entry(key, row))
             if key in self.open:
                 found += [Entry((key, number), row, part) for number, part in enumerate(row.parts)]
         return found

@@ -13,9 +13,9 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings import holders as words
 from tfmemtop.findings.missing import no_window
 from tfmemtop.state import State
+from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import (
     Happened,
-    Listed,
     age_s,
     at_us,
     happened,
@@ -113,7 +113,7 @@ class HoldersPanel(CoveringPanel):
             self._graph_from = step_graph.bars_from(width) if choice.buffers else GUTTER
             left = self._graph_from - GUTTER
             lines += [[Segment(" " * left), *line] for line in self._graph(window, width - left, graph)]
-        lines.append(holder_table.legend(choice.listed(window, choice.at, By.KIND), width))
+        lines.append(holder_table.legend(choice.standing(window, choice.at, By.KIND), width))
         above = len(lines)
         calls = height - above >= _CALLS_FROM and choice.has_calls
         rows = (self._lifetimes if choice.buffers else self._table)(window, width, calls)
@@ -171,7 +171,8 @@ class HoldersPanel(CoveringPanel):
 
     def _table(self, window: events.Holders, width: int, calls: bool) -> _Rows:
         choice = self.choice
-        shown, entries = choice.listed(window, choice.at), choice.entries()
+        shown, entries = choice.standing(window, choice.at), choice.entries()
+        most = max((entry.row.share for entry in entries), default=1.0)
         keys = [entry.key for entry in entries]
         below = [holder_table.sum_line(shown, choice.by, width)]
         if entries:
@@ -180,14 +181,21 @@ class HoldersPanel(CoveringPanel):
             below += [holder_table.calls(part, width)] * calls
 
         def draw(index: int, here: bool) -> Line:
-            entry, most = entries[index], shown.largest_share
+            entry = entries[index]
             if entry.part is not None:
                 return holder_table.part_line(entry.part, width, chosen=here)
-            row = holder_table.with_reason(entry.row, window.lost) if entry.unknown else entry.row
+            row = holder_table.with_reason(entry.row, window.lost) if entry.row.kind is Kind.UNKNOWN else entry.row
             opened = entry.key in choice.open
             return holder_table.row_line(row, choice.by, most, width, self.braille, chosen=here, opened=opened)
 
-        return _Rows(self._moment(shown), self._did(window), holder_table.heading(choice.by, width), keys, draw, below)
+        return _Rows(
+            self._moment(window, shown.total),
+            self._did(window),
+            holder_table.heading(choice.by, width),
+            keys,
+            draw,
+            below,
+        )
 
     def _lifetimes(self, window: events.Holders, width: int, calls: bool) -> _Rows:
         shown, keys = self.choice.lifetimes(window), self.choice.lines()
@@ -203,11 +211,12 @@ class HoldersPanel(CoveringPanel):
 
         return _Rows(words.LIFETIMES, "", step_graph.lifetime_heading(shown, width), keys, draw, below)
 
-    def _moment(self, shown: Listed) -> str:
+    def _moment(self, window: events.Holders, total: int) -> str:
         when = None
         if self.choice.at is not None:
-            when = words.UNKNOWN_TIME if shown.at_us is None else duration(shown.at_us)
-        return words.table_title(words.moment(shown.total, when), self.choice.by)
+            us = at_us(window, self.choice.at)
+            when = words.UNKNOWN_TIME if us is None else duration(us)
+        return words.table_title(words.moment(total, when), self.choice.by)
 
     def _did(self, window: events.Holders) -> str:
         """Return what the event under the cursor did; empty at the peak."""

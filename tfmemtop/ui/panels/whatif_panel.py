@@ -10,9 +10,9 @@ from textual.geometry import clamp
 
 from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.whatif import Unanswered, ask, still_traced, traced
+from tfmemtop.experiments.session.whatif import ask, still_traced, traced
 from tfmemtop.failure import describe, reason
-from tfmemtop.findings.missing import only_tensorflow, unanswered, unreplayed_remedy, unreplayed_text
+from tfmemtop.findings.missing import only_tensorflow, unreplayed_remedy, unreplayed_text
 from tfmemtop.reports import whatif
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
@@ -162,8 +162,6 @@ class WhatIfPanel(CoveringPanel):
         for pool in here:
             try:
                 apply(state, await ask(pool))
-            except Unanswered as error:
-                self.said = _FAILED + unanswered(error.last_line)
             except OSError as error:
                 self.said = _FAILED + describe(error)
             self.changed()
