@@ -57,7 +57,7 @@ _ROWS = (
 _EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"
 _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
 
-_OWN_ROWS = "tape.batch_jacobian(y, x)  # of each example its own rows only, if the others are zero"
+_OWN_ROWS = "tape.batch_jacobian(y, x)  # if each y[i] depends on x[i] alone: x are examples, no variables"
 
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
