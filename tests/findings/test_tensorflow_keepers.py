@@ -40,8 +40,9 @@ def test_a_tape_that_is_open() -> None:
     called = [part(f"net_1/dense_1/{name}", 300 * MIB, 4) for name in ("MatMul", "Tanh")]
     assert kept(look(tapes=1), *called) is not None, "four calls of a function, each of which makes it once"
     assert kept(look(tapes=1), *(replace(one, count=3) for one in called)) is None
-    mixed = kept(look(tapes=1), part("Mul", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
+    mixed = kept(look(tapes=1), part("", 300 * MIB, 40), part("Tanh", 300 * MIB, 40))
     assert mixed is not None and mixed.count == 80, "of one shape, though no operation made so many"
+    assert "40 other results" in mixed.evidence[0], "whose operation is not known"
     nameless = kept(look(tapes=1), part("Tanh", 600 * MIB, 300, shape=None))
     assert nameless is not None and "300 Tanh of 2.0 MiB each" in nameless.evidence[0], (
         "as on a GPU, without recorded shapes"

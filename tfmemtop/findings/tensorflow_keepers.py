@@ -366,7 +366,7 @@ def tape_open(scene: Scene) -> Cause | None:
     what = tensor_text(list(shape), None) if shape else f"{format_bytes(each)} each"
     made = Counter[str]()
     for part in most:
-        made[operation_name(part.operation)] += part.count
+        made[operation_name(part.operation) or "other results"] += part.count
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
     where = scene.stock.look.tapes_in if scene.stock.look else ""
     holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
