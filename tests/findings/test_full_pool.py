@@ -66,6 +66,11 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.SMALLER_VARIABLE in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=0))
     assert Action.NEED_LESS in advice("self.user = tf.Variable(init([users, dim]))", look(tapes=1))
     assert Action.SMALLER_VARIABLE not in advice("x = init([users, dim])", look(tapes=0))
+    served = group("served[*]", 6, 600 * MIB, "variables", items=3, shape=None)
+    full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+    line = events.Waiting(t=20.0, pid=100, operation="AddV2", file="/a/t.py", line=9, code="self.w = tf.Variable(w)")
+    cause = told(full, line, look(served), error(operation="AddV2")).whole_cause
+    assert "`served[*]` 600.0" in cause.text, "what holds the variables that are there"
     random = "StatelessRandomUniformV2"
     assert Action.SMALLER_VARIABLE in advice("keras.Sequential([", look(tapes=0), random), "no value is there yet"
     assert Action.SMALLER_VARIABLE not in advice("x = keras.random.uniform(shape)", look(tapes=0), random)

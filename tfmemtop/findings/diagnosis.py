@@ -138,10 +138,14 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     limited = cause.key is Key.LIMIT_TOO_SMALL
     made = makes_variable(stock, a, code) if limited else None
     if made is not None:
+        many = (one for one in stock.kept if one.variables and one.items > 1)
+        most = [((holder_name(one.holder), "", ""), one.bytes) for one in many]
+        use = [text for one in most if one[1] >= _MOSTLY * stock.in_use for text in _with_use(cause, stock, a, [one])]
+        first = (f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,))
         return replace(
             cause,
             evidence=("The first value of a variable was being computed.", *cause.evidence),
-            mostly=tuple(f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,)),
+            mostly=(*use[:-2], *first),
             remedies=without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
