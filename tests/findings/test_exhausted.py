@@ -266,8 +266,10 @@ def test_without_a_size_no_verdict_is_made_up() -> None:
 
 def test_old_figures_are_called_old() -> None:
     assert "30 s older than the failure" in told(gpu(2 * GIB), error(t=60.0)).said.text
-    live = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=12.0, out_of_memory=False)
+    live = moment(2 * GIB - 100 * MIB, 2 * GIB, 38 * MIB, t=12.0, out_of_memory=False)
     assert "read 18 s before the failure" in told(gpu(2 * GIB), live, error()).said.text
+    larger = moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=12.0, out_of_memory=False)
+    assert "largest free" not in told(gpu(2 * GIB), larger, error()).said.text, "only 40 MiB were free"
 
 
 def test_figures_are_those_of_the_failure_not_of_now() -> None:

@@ -72,15 +72,15 @@ def test_every_question_is_answered_with_the_runs_own_figures() -> None:
 
 def test_what_many_gpus_have_alike_is_told_once() -> None:
     course = review(recording.read(RECORDINGS / "h200-four-cards.jsonl").events())
-    assert not lacking(heading(course), "GPU 0 to 3", "140.4 GiB each")
+    assert not lacking(heading(course), "GPUs 0 to 3", "140.4 GiB each")
     page = told(course)[Question.FULL_NOT_USED]
-    assert "GPU 0, 2: at most 1.9 GiB of 140.4 GiB" in page and page.count("even if unused") == 1
+    assert "GPUs 0, 2: at most 1.9 GiB of 140.4 GiB" in page and page.count("even if unused") == 1
     alone = [effective(False), *(s.effective(1.2, 100, f"GPU:{n}", f"GPU-{n}") for n in (1, 2, 3))]
     growths = [msgspec.structs.replace(event, growth=False, t=1.2) for event in alone]
     eight = [*begin(), *(s.device(n) for n in (1, 2, 3)), *growths]
     whole = [s.allocator(t, 100, GIB, pool=139 * GIB, name=f"GPU:{n}") for t in (3.0, 9.0, 15.0) for n in range(4)]
     course = review([*eight, *sorted(whole, key=lambda event: event.t), s.alive(30.0, 100)])
-    assert sum("GPU 0 to 3 alike" in text for _, text in found_groups(course)) == 1
+    assert sum("GPUs 0 to 3 alike" in text for _, text in found_groups(course)) == 1
 
 
 def test_a_gpu_that_the_script_may_not_use_is_none_that_tensorflow_had() -> None:

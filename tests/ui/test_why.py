@@ -56,7 +56,7 @@ async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...],
         text = text_of(shown)
         assert text.count("growth is off, so TensorFlow took") == said
         if said == 1:
-            assert "GPU 0, 2, 5 alike. GPU 0: growth is off" in text
+            assert "GPUs 0, 2, 5 alike. GPU 0: growth is off" in text
             assert f"W: {len(gpus) - 1} more" in text
         await pilot.press("W")
         assert sum(isinstance(finding, WholeCard) for finding in findings(shown.state)) == len(gpus)

@@ -124,7 +124,10 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
     mostly = (*(f"{one} {text}" for one in (*cause.mostly, cause.text)), text, *cause.mostly)
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=mostly)
-    return replace(cause, remedies=(Action.BOUND_REQUEST, *cause.remedies)) if asked > peak else cause
+    if asked <= peak:
+        return cause
+    others = (one for one in cause.remedies if one is not Action.IN_PARTS)  # the first remedy says that too
+    return replace(cause, remedies=(Action.BOUND_REQUEST, *others))
 
 
 def _code(hooked: Hooked, t: float) -> str:

@@ -141,11 +141,11 @@ def holder_name(path: str) -> str:
 
 
 def gpus(numbers: Iterable[int]) -> str:
-    """Return the GPUs as text: ``GPU 0 to 7``, ``GPU 0, 2, 5``."""
+    """Return the GPUs as text: ``GPU 3``, ``GPUs 0 to 7``, ``GPUs 0, 2, 5``."""
     ordered = sorted(numbers)
     if len(ordered) >= _A_RANGE and ordered[-1] - ordered[0] == len(ordered) - 1:
-        return f"GPU {ordered[0]} to {ordered[-1]}"
-    return f"GPU {', '.join(map(str, ordered))}"
+        return f"GPUs {ordered[0]} to {ordered[-1]}"
+    return f"{'GPUs' if len(ordered) > 1 else 'GPU'} {', '.join(map(str, ordered))}"
 
 
 def alike_gpus(told: Iterable[tuple[int, K]]) -> list[tuple[K, list[int]]]:

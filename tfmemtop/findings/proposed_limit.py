@@ -125,15 +125,14 @@ def _replayed(state: State, run: RunState, device: str, growth: Growth | None, t
     if not of_all or replayed.outgrown(run.peaks[device], run.pools.get(device)):
         return None
     wanted: Growth = growth or ("on" if present.growth else "off")
-    least = replayed.least(wanted == "on")
-    if least is None:
+    ends = view.ends(wanted == "on")
+    if ends is None or ends.surely is None:
         return None
-    more = max(0, run.peaks[device] - present.in_order.peak)  # the peak has risen by so much since
     return _Need(
         device,
-        with_margin(least.surely + more),
+        with_margin(ends.surely),
         Basis.REPLAYED if to_its_end else Basis.REPLAYED_SO_FAR,
-        least.at_least + more,
+        ends.at_least,
         wanted if is_gpu(device) else None,
         (replayed.allocations, replayed.steps),
     )
@@ -159,7 +158,7 @@ def _together(run: RunState, needs: list[_Need]) -> SuggestedLimit | None:
     return SuggestedLimit(
         size=max(_for_card(run, devices) for devices in cards.values()),
         basis=weakest.basis,
-        figure=weakest.figure,
+        figure=max(need.figure for need in needs if need.basis is weakest.basis),
         on_gpu=is_gpu(weakest.device),
         run=run.run,
         growth=growths.pop() if len(growths) == 1 else None,

@@ -14,7 +14,7 @@ from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak
 from tfmemtop.findings.rules.notices import Noticed
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
-from tfmemtop.findings.rules.pool import TightLimit
+from tfmemtop.findings.rules.pool import CachedButIdle, TightLimit
 from tfmemtop.findings.rules.retracing import Retraced
 from tfmemtop.findings.run_devices import hooked_of_run, used_cards
 from tfmemtop.state import State, apply
@@ -158,7 +158,9 @@ def _look(seen: RunReview, by_key: dict[_Key, HeldFinding]) -> None:
         if known is not None:
             known.finding, known.last, known.place = finding, now, place
         elif len(by_key) < FOUND:
-            by_key[finding.kind, number] = HeldFinding(finding, now, now, place)
+            known = by_key[finding.kind, number] = HeldFinding(finding, now, now, place)
+        if known is not None and isinstance(finding, AllocationFailed):
+            known.first = finding.anatomy.t - run.started  # its figures are those of the newest failure
 
 
 def _balance(seen: RunReview) -> None:
@@ -189,8 +191,8 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
 WIDTH = 96
 """Columns of a report."""
 
-_CEASES = Leak, HostGrowth, NoRoom
-"""What is no cause once it has ceased: memory that rose and then stayed as it was, or a wait for room."""
+_CEASES = Leak, HostGrowth, NoRoom, CachedButIdle
+"""What is no cause once it has ceased: memory that rose and then stayed as it was, a wait for room, an idle cache."""
 
 
 def verdict(seen: RunReview) -> Cause | None:
@@ -203,7 +205,7 @@ def verdict(seen: RunReview) -> Cause | None:
 
 
 def _over(seen: RunReview, held: HeldFinding) -> bool:
-    """Return whether what was found is no cause any more: a rise or a wait for room that has ceased."""
+    """Return whether what was found is no cause any more."""
     return isinstance(held.finding, _CEASES) and seen.ceased(held.last)
 
 

@@ -22,8 +22,9 @@ _COUNTED_S = 2.0  # the time after a step within which it is surely counted
 
 
 class Anatomy(msgspec.Struct, frozen=True):
-    """A failed allocation on ``device`` (``None`` where that is not known). Sizes in bytes, unknown ones ``None``.
+    """An allocation on ``device`` (``None`` where that is not known) that failed at second ``t`` of the session.
 
+    Sizes are in bytes, unknown ones ``None``.
     ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
@@ -36,6 +37,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     """
 
     pid: int
+    t: float
     device: str | None
     times: int
     asked: int | None
@@ -167,8 +169,12 @@ def _anatomy(
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     node = _node(error, complaint)
     made = made_at(hooked, node) if node else None
+    largest = shown.largest_free if shown and not shown.is_missing else None
+    if not exact and largest is not None and largest > (cached_of(size, in_use) or 0):
+        largest = None  # of another moment than the reading
     return Anatomy(
         pid=pid,
+        t=failed,
         device=device,
         times=len(hooked.out_of_memory),
         # The size of the allocator's own request, if its line was found; else the tensor's bytes.
@@ -181,7 +187,7 @@ def _anatomy(
         message=error.message if error else "",
         in_use=in_use,
         pool=size,
-        largest_free=shown.largest_free if shown and not shown.is_missing else None,
+        largest_free=largest,
         limit=limit,
         limit_by=limit_by(state, hooked, device, limit) if device else LimitBy.TENSORFLOW,
         card_total=total,

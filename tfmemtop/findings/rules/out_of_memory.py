@@ -75,7 +75,7 @@ class AllocationFailed(CauseFinding, frozen=True):
             ]
             texts = [joined(head, one) for one in (*cause.mostly, cause.text) for head in heads]
             if len(text := fitting(*texts, brief=cause.brief)) <= LONGEST:
-                return replace(cause, text=text)
+                return replace(cause, text=text, evidence=tuple(one for one in cause.evidence if one not in text))
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
                 return replace(cause, text=text, evidence=(cause.text, *cause.evidence))
