@@ -13,6 +13,7 @@ from tfmemtop.experiments.fit.watch import UNSEEN_S, Goal, TryWatch
 
 MIB, GIB = s.MIB, 1024 * s.MIB
 HALF_A_MINUTE = Goal(seconds=30.0)
+COMPLAINT = ev.Output(t=5.0, run=1, text="(GPU_0_bfc) ran out of memory trying to allocate 64.00MiB\r\n")
 
 
 def hook(pid: int = 100) -> ev.Hook:
@@ -47,7 +48,7 @@ def test_the_seconds_count_from_tensorflows_first_use_of_memory() -> None:
     assert going.over(50.6)
     going.take(ev.Stopping(t=50.2, run=1, phase=ev.StoppingPhase.TERM, deadline=55.0))
     going.take(ended(50.5, signal=15))
-    told = going.outcome(Trial(512 * MIB), 51.0, complained=False)
+    told = going.outcome(Trial(512 * MIB), 51.0)
     assert (told.passed, told.how.text, told.duration_s) == (True, "passed", 50.2)
     assert (told.peak_in_use, told.pool) == (300 * MIB, 512 * MIB)
 
@@ -56,7 +57,7 @@ def test_memory_of_another_kind_does_not_count() -> None:
     going = watch(reading(1.0, device="CPU:0"), reading(1.0, device="HOST:0"))
     assert not going.over(UNSEEN_S - 1)
     assert going.over(UNSEEN_S + 1)
-    told = going.outcome(Trial(None), UNSEEN_S + 1, complained=False)
+    told = going.outcome(Trial(None), UNSEEN_S + 1)
     assert (told.passed, told.peak_in_use) == (False, None)
     assert told.how.text == "no use of GPU memory by TensorFlow was seen"
 
@@ -66,7 +67,7 @@ def test_out_of_memory_ends_a_try_at_once() -> None:
     assert not going.over(5.0)
     going.take(ev.OutOfMemory(t=5.1, pid=100, message="OOM", requested=100 * MIB))
     assert going.over(5.1)
-    told = going.outcome(Trial(512 * MIB), 5.2, complained=True)
+    told = going.outcome(Trial(512 * MIB), 5.2)
     assert (told.passed, told.how.text) == (False, "out of memory, asking for 100.0 MiB")
 
 
@@ -100,9 +101,9 @@ def test_a_try_is_not_over_while_an_allocation_may_be_waiting_whatever_else_goes
     ],
 )
 def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -> None:
-    going = watch(*steadily(1.0, 9.0), end)
+    going = watch(*steadily(1.0, 9.0), *[COMPLAINT] * complained, end)
     assert going.over(9.0)
-    told = going.outcome(Trial(None), 9.5, complained)
+    told = going.outcome(Trial(None), 9.5)
     assert (told.passed, told.how.text, told.duration_s) == (False, said, 9.0)
 
 
@@ -117,9 +118,9 @@ def test_how_a_try_failed_is_said(end: ev.RunEnd, complained: bool, said: str) -
 def test_a_try_proves_nothing_if_no_pool_had_its_limit(limit: int | None, said: str) -> None:
     bytes_ = None if limit is None else limit * MIB
     readings = [msgspec.structs.replace(one, limit=bytes_) for one in (reading(1.0), reading(1.0, device="GPU:1"))]
-    told = watch(*readings, ended(9.0, exit_code=0)).outcome(Trial(512 * MIB), 9.5, complained=False)
+    told = watch(*readings, ended(9.0, exit_code=0)).outcome(Trial(512 * MIB), 9.5)
     assert told.how.text == said and told.how.proves is told.passed
-    failed = watch(*readings, ended(9.0, exit_code=1)).outcome(Trial(512 * MIB), 9.5, complained=False)
+    failed = watch(*readings, ended(9.0, exit_code=1)).outcome(Trial(512 * MIB), 9.5)
     assert failed.how.proves, "what fails under a larger limit fails"
 
 
@@ -128,10 +129,10 @@ def test_a_try_that_ran_out_of_memory_predicts_no_limit() -> None:
     present = ev.SettingReplayed(True, True, None, replayed.Outcome(True, 0, 300 * MIB, GIB, GIB, 5, 0, 10))
     least = [ev.SmallestLimits(True, True, 310 * MIB, 305 * MIB)]
     known = ev.Replayed(t=5.0, pid=100, device="GPU:0", present=present, smallest=least)
-    told = watch(reading(1.0), known, ended(9.0, exit_code=0)).outcome(Trial(None), 9.5, complained=False)
+    told = watch(reading(1.0), known, ended(9.0, exit_code=0)).outcome(Trial(None), 9.5)
     assert told.surely == 310 * MIB
     ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
-    told = watch(reading(1.0), known, ran_out).outcome(Trial(None), 9.5, complained=True)
+    told = watch(reading(1.0), known, ran_out).outcome(Trial(None), 9.5)
     search = LimitSearch(tries=8)
     search.tell(told)
     assert len(conclusion(search, "", None)) == 1
@@ -141,22 +142,22 @@ def test_what_runs_out_of_a_smaller_pool_proves_nothing_of_the_limit() -> None:
     """The script sets a limit of its own, less than ``--to``."""
     readings = [msgspec.structs.replace(reading(1.0), limit=100 * MIB)]
     ran_out = ev.OutOfMemory(t=5.1, pid=100, message="OOM", device="GPU:0", requested=60 * MIB)
-    for last, complained in ((ran_out, True), (ended(9.0, exit_code=1), True)):
-        told = watch(*readings, last).outcome(Trial(1024 * MIB), 9.5, complained)
+    for last in ran_out, ended(9.0, exit_code=1):
+        told = watch(*readings, COMPLAINT, last).outcome(Trial(1024 * MIB), 9.5)
         search = LimitSearch(tries=8, largest=1024 * MIB)
         search.tell(told)
         assert (search.next(), search.unproved) == (None, told)
         first, second, _ = conclusion(search, "", None)
         assert "1.0 GiB proves nothing" in first and "100.0 MiB" in second
-    asked = watch(*readings, ran_out).outcome(Trial(100 * MIB), 9.5, complained=True)
+    asked = watch(*readings, ran_out).outcome(Trial(100 * MIB), 9.5)
     assert asked.how.result is Result.OUT_OF_MEMORY
-    crashed = watch(*readings, ended(9.0, exit_code=1)).outcome(Trial(1024 * MIB), 9.5, complained=False)
+    crashed = watch(*readings, ended(9.0, exit_code=1)).outcome(Trial(1024 * MIB), 9.5)
     assert crashed.how.result is Result.ENDED, "not for want of memory, as far as is known"
 
 
 def test_a_script_that_used_the_cpu_proves_nothing_of_the_gpu() -> None:
     going = watch(reading(1.0, device="CPU:0"), ended(9.0, exit_code=0))
-    told = going.outcome(Trial(512 * MIB, 64), 9.5, complained=False)
+    told = going.outcome(Trial(512 * MIB, 64), 9.5)
     assert (told.passed, told.how.proves) == (False, False)
     search = LargestSearch(Wanted("batch", 1, 4096), 8, 512 * MIB)
     search.tell(told)
@@ -176,7 +177,7 @@ def test_steps_are_those_of_the_busiest_function() -> None:
         going.take(functions(float(second), second * 10))
     assert not going.over(5.1)  # the last step may be waiting for memory
     assert going.over(5.6)
-    told = going.outcome(Trial(None), 5.0, complained=False)
+    told = going.outcome(Trial(None), 5.0)
     assert told.passed
     assert told.steps_per_s == 100.0
 
@@ -187,7 +188,7 @@ def test_a_try_much_slower_than_the_first_fails() -> None:
     slow.take(ev.Functions(t=2.0, pid=100, functions=[ev.Traced("train", 37, 1, "train.py", 7)]))
     assert not slow.over(30.0)
     assert slow.over(60.0)
-    told = slow.outcome(Trial(512 * MIB), 60.0, complained=False)
+    told = slow.outcome(Trial(512 * MIB), 60.0)
     assert not told.passed
     assert told.how.text.startswith("too slow: 37 steps")
 

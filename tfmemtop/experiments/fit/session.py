@@ -12,15 +12,12 @@ from tfmemtop.experiments.fit.plan import Plan
 from tfmemtop.experiments.fit.search import Trial
 from tfmemtop.findings.rules.ending import still_held
 from tfmemtop.findings.rules.notices import say
-from tfmemtop.tensorflow_text import tells_exhaustion
 
 REPLAY_S = 60.0
 """Seconds that a replay may take after the end of a try, including the time to build its program."""
 
 INTERRUPTED = "interrupted"
 """Why a search has stopped that the user has stopped."""
-
-_LINE = 512  # characters of the output's end that are kept, because a line may come in two pieces
 
 
 def memory_held(held: events.StillHeld) -> str:
@@ -54,8 +51,6 @@ class SessionFit:
         self._watch = plan.watch(self.search)
         self._run = 0
         self._now = 0.0
-        self._complained = False
-        self._tail = ""
         self._ended = 0.0  # when the run of the current try ended
         self._unreplayed: set[tuple[int, str]] = set()  # pools whose trace is complete
 
@@ -129,7 +124,7 @@ class SessionFit:
             return []
         self.trial, self.phase = trial, Phase.STARTING
         self._run += 1
-        self._complained, self._tail, self._unreplayed = False, "", set()
+        self._unreplayed = set()
         self._watch = self.plan.watch(self.search)
         argv, settings = self.plan.argv(trial.value), self.plan.settings_of(trial.limit)
         return [events.Relaunch(argv=argv, settings=settings, grace_s=TRY_GRACE_S)]
@@ -167,11 +162,7 @@ class SessionFit:
 
     def _see(self, event: events.Event) -> None:
         self._watch.take(event)
-        if isinstance(event, events.Output):
-            text = self._tail + event.text
-            self._complained = self._complained or tells_exhaustion(text)
-            self._tail = text[-_LINE:]
-        elif isinstance(event, events.Trace) and event.last and not is_pinned(event.device):
+        if isinstance(event, events.Trace) and event.last and not is_pinned(event.device):
             self._unreplayed.add((event.pid, event.device))
         elif isinstance(event, events.Replayed):
             self._unreplayed.discard((event.pid, event.device))
@@ -184,7 +175,7 @@ class SessionFit:
         return []
 
     def _judge(self) -> list[events.Command]:
-        tried = self._watch.outcome(self.trial, self._now, self._complained)
+        tried = self._watch.outcome(self.trial, self._now)
         self.search.tell(tried)
         self.hint = self._watch.hook_absence if tried.peak_in_use is None else None
         if self._watch.held:

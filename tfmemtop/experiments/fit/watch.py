@@ -1,12 +1,17 @@
-"""Follows one try by its events, and decides when it is over and what its result is. Pure."""
+"""Follows one try by the state of its events, and decides when it is over and what its result is. Pure."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tfmemtop import events
 from tfmemtop.experiments.fit.search import Result, Trial, Tried, TryOutcome
 from tfmemtop.findings.rules.ending import ending
-from tfmemtop.series import Series, earlier
+from tfmemtop.state import State, apply
+from tfmemtop.state.lookup import hooked_of, limit_of, of_run
+from tfmemtop.state.model import Hooked
+from tfmemtop.state.steps import FunctionCounts
+from tfmemtop.tensorflow_text import tells_exhaustion
 from tfmemtop.units import MIB, format_bytes
 
 UNSEEN_S = 300.0
@@ -26,7 +31,7 @@ _TOLD_S = 0.5  # the longest time until an event arrives here
 _LOST = 0.001
 """The share of a trace's events that may be missing. A small error does no harm: a try proves every limit anyway."""
 
-_COUNTS_KEPT, _FINEST_S = 4096, 0.0625
+_ENDING = events.StoppingPhase.TERM, events.StoppingPhase.KILL
 
 _SPEED_LEAST_S = 1.5  # the speed is not computed from a shorter time
 
@@ -52,111 +57,107 @@ class TryWatch:
     def __init__(self, kind: str, goal: Goal, first: Tried | None = None, *, growth: bool = True) -> None:
         self._kind = kind
         self._growth = growth
-        self._replayed: dict[tuple[int, str], events.Replayed] = {}
         self._goal = goal
         self._limited = first is not None
         self._patience_s = PATIENCE_S if first is None else _SLOWER * first.duration_s + _RETRY_S
-        self._started = 0.0
-        self._began: float | None = None  # TensorFlow's first use of memory
+        self._state = State()
         self._changed = 0.0  # the time of the newest reading that differs from the one before
-        self._last: dict[tuple[int, str], events.Allocator] = {}
-        self._called: dict[tuple[int, str, str, int], int] = {}  # steps so far, by function
-        self._counts: Series[tuple[float, int]] = Series(earlier, _FINEST_S, _COUNTS_KEPT)  # times and steps
-        self._stepped_enough: float | None = None  # when the steps of the goal were first complete
-        self._unmet = -math.inf  # when TensorFlow last found no room; it then retries
-        self._pids: set[int] = set()
-        self._limits: dict[tuple[int, str], int | None] = {}  # the limits of the pools
-        self._effective: dict[tuple[int, str], int | None] = {}  # the limits of the devices, as TensorFlow reports them
-        self._peak: int | None = None
-        self._pool: int | None = None
-        self._failure: events.OutOfMemory | None = None
-        self._end: events.RunEnd | None = None
-        self._ended_at: float | None = None
-        self.hook_absence: events.HookAbsence | None = None
-        """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
-        self.held: events.StillHeld | None = None
-        """The memory that did not become free after the try; ``None`` if all did."""
+        self._ended_at: float | None = None  # when it ended, or was told to
 
     def take(self, event: events.Event) -> None:
         """Process the stream's next event."""
-        match event:
-            case events.Run():
-                self._started = event.t
-            case events.RunEnd():
-                self._end = event
-                self._ended_at = self._ended_at or event.t
-            case events.Stopping(phase=events.StoppingPhase.TERM | events.StoppingPhase.KILL):
-                self._ended_at = self._ended_at or event.t
-            case events.Stopping(phase=events.StoppingPhase.HELD):
-                self.held = event.held
-            case events.Hook():
-                self._pids.add(event.pid)
-            case events.Process(hook_absence=events.HookAbsence() as absence):
-                self.hook_absence = absence
-            case events.OutOfMemory() if self._failure is None and event.pid in self._pids:
-                self._failure = event
-            case events.Functions() if event.pid in self._pids:
-                for function in event.functions:
-                    key = event.pid, function.name, function.file, function.line
-                    self._called[key] = function.calls * (function.steps or 1)
-                self._counts.add(event.t, (event.t, self._steps))
-                if self._stepped_enough is None and self._goal.steps and self._steps >= self._goal.steps:
-                    self._stepped_enough = event.t
-            case events.MemoryMap(moment=events.MapMoment.OUT_OF_MEMORY) if self._is_limited(event.pid, event.device):
-                self._unmet = event.t
-            case events.Replayed() if self._is_limited(event.pid, event.device):
-                self._replayed[event.pid, event.device] = event
-            case events.Effective() if self._is_limited(event.pid, event.device):
-                self._effective[event.pid, event.device] = event.limit
-            case events.Allocator() if self._is_limited(event.pid, event.device):
-                self._read(event)
-            case _:
-                pass
+        if isinstance(event, events.Allocator) and event.device.startswith(self._kind):
+            hooked = hooked_of(self._state, event.pid)
+            last = hooked.allocators.get(event.device) if hooked else None
+            if last is None or (last.in_use, last.allocations) != (event.in_use, event.allocations):
+                self._changed = event.t
+        elif isinstance(event, events.RunEnd) or (isinstance(event, events.Stopping) and event.phase in _ENDING):
+            self._ended_at = event.t if self._ended_at is None else self._ended_at
+        apply(self._state, event)
 
-    def _is_limited(self, pid: int, device: str) -> bool:
-        """Return whether the limit of the try is a limit of this pool."""
-        return pid in self._pids and device.startswith(self._kind)
+    @property
+    def hook_absence(self) -> events.HookAbsence | None:
+        """The reason why the hook was not loaded into a process of the script; ``None`` if it was."""
+        absences = (process.seen.hook_absence for process in self._state.processes.values())
+        return next((absence for absence in absences if absence), None)
+
+    @property
+    def held(self) -> events.StillHeld | None:
+        """The memory that did not become free after the try; ``None`` if all did."""
+        stopping = self._state.run.stopping if self._state.run else None
+        return stopping.held if stopping else None
+
+    @property
+    def _hooked(self) -> list[Hooked]:
+        processes = self._state.processes.items()
+        return [one.hooked for pid, one in processes if one.hooked and of_run(self._state, pid)]
+
+    @property
+    def _pools(self) -> list[tuple[str, Hooked]]:
+        """The pools of which the limit of the try is a limit, each with the process that has it."""
+        return [(name, one) for one in self._hooked for name in one.trends if name.startswith(self._kind)]
+
+    @property
+    def _started(self) -> float:
+        return self._state.run.started if self._state.run else 0.0
+
+    @property
+    def _began(self) -> float | None:
+        """The time of TensorFlow's first use of memory."""
+        return min((one.trends[name].whole.windows[0].start for name, one in self._pools), default=None)
+
+    @property
+    def _unmet(self) -> float:
+        """The time at which TensorFlow last found no room; it then retries."""
+        pools = [one.pools[name].exhausted for name, one in self._pools if name in one.pools]
+        return max((pool.t for pool in pools if pool), default=-math.inf)
+
+    @property
+    def _failure(self) -> events.OutOfMemory | None:
+        failures = [error for one in self._hooked for error in one.out_of_memory]
+        return min(failures, key=lambda error: error.t, default=None)
+
+    def _highest(self, sizes: Mapping[str, int]) -> int | None:
+        return max((size for name, size in sizes.items() if name.startswith(self._kind)), default=None)
 
     def over(self, now: float) -> bool:
         """Return whether the try can end *now*, in seconds of the session."""
-        if self._failure is not None or self._end is not None:
+        run, began = self._state.run, self._began
+        if self._failure is not None or (run and run.end):
             return True
-        if self._began is None:
-            return bool(self.hook_absence and not self._pids) or now - self._started > UNSEEN_S
+        if began is None:
+            return bool(self.hook_absence and not self._hooked) or now - self._started > UNSEEN_S
         if (due := self._due()) is not None:
             return now >= due + _LONGER_S or now >= max(due + _TOLD_S + self._more(due), self._unmet + _RETRY_S)
         if self._goal.steps is None:
             return False
-        stepless = not self._called and now - self._began > UNSEEN_S
+        stepless = self._course is None and now - began > UNSEEN_S
         return stepless or now - self._started > self._patience_s
 
     def progress(self, now: float) -> str:
         """Return how far the script has got *now*, in seconds of the session."""
-        if self._began is None:
+        if (began := self._began) is None:
             return "waiting for TensorFlow's first allocation"
         if (due := self._due()) is not None and now >= due:
             return "goal reached; waiting for pending allocations"
         if self._goal.steps is not None:
             return f"{self._steps} of {self._goal.steps} steps"
-        return f"{now - self._began:.0f} of {self._goal.seconds or 0:g} s"
+        return f"{now - began:.0f} of {self._goal.seconds or 0:g} s"
 
-    def outcome(self, trial: Trial, now: float, complained: bool) -> Tried:
-        """Return the result of *trial*.
-
-        *complained*: TensorFlow wrote that a pool ran out of memory.
-        """
-        over = self._ended_at if self._ended_at is not None else now
-        how = self._outcome(trial.limit, complained)
+    def outcome(self, trial: Trial, now: float) -> Tried:
+        """Return the result of *trial*."""
+        run, over = self._state.run, self._ended_at if self._ended_at is not None else now
+        how = self._outcome(trial.limit)
         replayed = self._speaking() if how.passed else None  # after a failure, the later allocations are not known
         predicted = replayed.least(self._growth) if replayed else None
         return Tried(
             limit=trial.limit,
             value=trial.value,
-            pool_limit=max(filter(None, self._limits.values()), default=None),
+            pool_limit=max((limit for name, one in self._pools if (limit := limit_of(one, name))), default=None),
             how=how,
             duration_s=round(over - self._started, 3),
-            peak_in_use=self._peak,
-            pool=self._pool,
+            peak_in_use=self._highest(run.peaks) if run else None,
+            pool=self._highest(run.pools) if run else None,
             steps_per_s=self._steps_per_s(over) if how.passed else None,
             surely=predicted.surely if predicted else None,
             at_least=predicted.at_least if predicted else None,
@@ -167,38 +168,30 @@ class TryWatch:
 
         It is if the run used only one pool, which needed no more memory after the part that was replayed.
         """
-        if len(self._last) != 1 or len(self._replayed) != 1:
+        run, pools = self._state.run, self._pools
+        replayed = run.replayed.get(pools[0][0]) if run and len(pools) == 1 else None
+        if run is None or replayed is None or replayed.is_missing or replayed.lost > _LOST * replayed.events:
             return None
-        (replayed,) = self._replayed.values()
-        present = replayed.present
-        too_little = replayed.is_missing or replayed.lost > _LOST * replayed.events
-        if too_little or present is None or replayed.outgrown(self._peak or 0, self._pool):
-            return None
-        return replayed
+        outgrown = replayed.outgrown(self._highest(run.peaks) or 0, self._highest(run.pools))
+        return None if replayed.present is None or outgrown else replayed
 
-    def _read(self, event: events.Allocator) -> None:
-        if event.in_use is None:
-            return
-        if self._began is None:
-            self._began = self._changed = event.t
-        key = event.pid, event.device
-        self._limits[key] = event.limit if event.limit is not None else self._limits.get(key)
-        last, self._last[key] = self._last.get(key), event
-        if last is None or (last.in_use, last.allocations) != (event.in_use, event.allocations):
-            self._changed = event.t
-        self._peak = max(self._peak or 0, event.peak or event.in_use)
-        if event.pool is not None:
-            self._pool = max(self._pool or 0, event.pool, event.peak_pool or 0)
+    @property
+    def _course(self) -> FunctionCounts | None:
+        steps = self._state.run.steps if self._state.run else None
+        return steps.busiest if steps else None
 
     @property
     def _steps(self) -> int:
-        return max(self._called.values(), default=0)
+        return course.last.calls * (course.function.steps or 1) if (course := self._course) else 0
 
     def _due(self) -> float | None:
         """Return the time at which the goal is reached; ``None`` if it is not known yet."""
         if self._goal.seconds is not None:
-            return None if self._began is None else self._began + self._goal.seconds
-        return self._stepped_enough
+            return None if (began := self._began) is None else began + self._goal.seconds
+        course, wanted = self._course, self._goal.steps or 0
+        if course is None or self._steps < wanted:
+            return None
+        return course.time_of(wanted / (course.function.steps or 1))
 
     def _more(self, due: float) -> float:
         """Return the seconds to wait in addition at *due*.
@@ -208,28 +201,29 @@ class TryWatch:
         """
         if not self._limited:
             return 0.0
-        unseen = any(last.pool is None for last in self._last.values())
-        counted = all(last.allocations is not None for last in self._last.values())
+        read = [one.allocators[name] for name, one in self._pools]
+        unseen, counted = any(one.pool is None for one in read), all(one.allocations is not None for one in read)
         stands_still = self._goal.seconds is not None and counted and due - self._changed > _STALL_S
         return _RETRY_S if unseen or stands_still else 0.0
 
     def _steps_per_s(self, over: float) -> float | None:
         """Return the speed in the second half of the time: the first half is building and warming up."""
-        middle = ((self._began or self._started) + over) / 2
-        counts = [(t, count) for t, count in self._counts.windows if middle <= t <= over]
-        if not counts:
+        run, course = self._state.run, self._course
+        if run is None or run.steps is None or course is None:
             return None
-        (began, first), (ended, last) = counts[0], counts[-1]
-        return None if ended - began < _SPEED_LEAST_S else (last - first) / (ended - began) or None
+        middle = ((self._began or self._started) + over) / 2
+        begin, end = max(middle, course.first.t), min(over, course.last.t)
+        return run.steps.made(begin, end)[0] / (end - begin) or None if end - begin >= _SPEED_LEAST_S else None
 
-    def _outcome(self, limit: int | None, complained: bool) -> TryOutcome:
-        end = self._end
-        if self._failure is not None:
-            asked = f", asking for {format_bytes(self._failure.requested)}" if self._failure.requested else ""
+    def _outcome(self, limit: int | None) -> TryOutcome:
+        end = self._state.run.end if self._state.run else None
+        if (failure := self._failure) is not None:
+            asked = f", asking for {format_bytes(failure.requested)}" if failure.requested else ""
             return self._had_less(limit) or TryOutcome(Result.OUT_OF_MEMORY, f"out of memory{asked}")
         if end is not None and self._ended_at == end.t:
             if end.ending.good:
                 return self._unproved(limit) or TryOutcome(Result.FINISHED, "passed: it ran to its end")
+            complained = tells_exhaustion("".join(written.text for written in self._state.output))
             less = self._had_less(limit) if complained else None
             return less or TryOutcome(Result.ENDED, ending(end.ending) + ", out of memory" * complained)
         # The run ended because we ended it.
@@ -255,12 +249,13 @@ class TryWatch:
 
         ``None`` if it proves something.
         """
-        had = self._had(self._failure.device if self._failure else None)
+        failure = self._failure
+        had = self._had(failure.device if failure else None)
         return _without_effect(max(had)) if limit is not None and had and max(had) <= limit - MIB else None
 
     def _had(self, device: str | None = None) -> list[int]:
         """Return the limits of all pools, or of the pools of *device*; empty if not all of them are known."""
-        limits = [known or self._effective.get(key) for key, known in self._limits.items() if device in (None, key[1])]
+        limits = [limit_of(one, name) for name, one in self._pools if device in (None, name)]
         had = [one for one in limits if one is not None]
         return had if len(had) == len(limits) else []
 
