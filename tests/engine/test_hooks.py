@@ -36,7 +36,6 @@ from tfmemtop.events import (
     Process,
     RunEnd,
 )
-from tfmemtop.findings.rules.notices import remedy_text
 
 SPEAK = """
 import json, os, socket, sys
@@ -204,7 +203,7 @@ def test_a_process_that_another_session_watches_is_told_with_that_session() -> N
         same = find_absence(process.pid, INJECT, mark(other))
         process.communicate(b"\n")
     assert found == HookAbsence(Absence.OTHER_SESSION, session="qzpx9")
-    assert remedy_text(found) == "See it there: tfmemtop attach qzpx9."
+    assert found.remedy == "See it there: tfmemtop attach qzpx9."
     assert same == HookAbsence(Absence.UNEXPLAINED)
 
 

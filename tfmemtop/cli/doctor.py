@@ -30,9 +30,9 @@ from tfmemtop.engine.sources.host import BY_OPTION, shutting_flag
 from tfmemtop.engine.sources.nvml import Nvml, NvmlReading
 from tfmemtop.engine.sources.processes import pid_namespace
 from tfmemtop.engine.stream.folders import open_session
-from tfmemtop.events import HookAbsence, Level, NoticeKind, Unbuildable
+from tfmemtop.events import Level, NoticeKind, Unbuildable
 from tfmemtop.failure import reason as reason_of
-from tfmemtop.findings.rules.notices import reason_text, say
+from tfmemtop.findings.rules.notices import say
 from tfmemtop.probe.build import find_compiler, is_cached, lack_of_addresses
 from tfmemtop.safe import safe
 from tfmemtop.units import counted
@@ -215,7 +215,7 @@ def hook(answer: Answer) -> Check:
         return missing("hook", f"{python} is too old for it", "Python 3.9 or newer")
     flag = shutting_flag(["python", *answer.flags])
     if flag:
-        return missing("hook", reason_text(HookAbsence(BY_OPTION[flag])), f"start it without -{flag}")
+        return missing("hook", BY_OPTION[flag].text, f"start it without -{flag}")
     return missing("hook", f"does not get into {python}", "leave PYTHONPATH and TFMEMTOP_… in its environment")
 
 

@@ -200,17 +200,49 @@ class DeviceReading(Event, tag="device_reading", frozen=True):
         return self if len(processes) == len(self.processes) else msgspec.structs.replace(self, processes=processes)
 
 
-class Absence(Enum):
+class Absence(DescribedEnum):
     """Why the hook is not in a process that uses TensorFlow."""
 
-    ISOLATED = "isolated"  # Python's option -I
-    IGNORES_ENVIRONMENT = "ignores_environment"  # -E
-    NO_SITE = "no_site"  # -S
-    OTHER_PROGRAM = "other_program"  # the process is not a Python interpreter
-    ENVIRONMENT_CLEANED = "environment_cleaned"  # PYTHONPATH does not lead to the hook
-    UNREADABLE = "unreadable"  # the process is another user's
-    OTHER_SESSION = "other_session"  # the hook is in it, and reports to another session
-    UNEXPLAINED = "unexplained"
+    ISOLATED = (
+        "isolated",
+        "Python was started with -I, which ignores PYTHONPATH",
+        "Start Python without -I; -P or -s also keep out files of the script's folder.",
+    )
+    IGNORES_ENVIRONMENT = (
+        "ignores_environment",
+        "Python was started with -E, which ignores PYTHONPATH",
+        "Start Python without -E, so that it reads PYTHONPATH.",
+    )
+    NO_SITE = (
+        "no_site",
+        "Python was started with -S, which skips sitecustomize",
+        "Start Python without -S, so that it loads the site module.",
+    )
+    OTHER_PROGRAM = (
+        "other_program",
+        "it runs in {program}, which loads no sitecustomize",
+        "Start the script with a Python interpreter of its own instead of a bundle.",
+    )
+    ENVIRONMENT_CLEANED = (
+        "environment_cleaned",
+        "its environment was cleaned: PYTHONPATH does not lead to the hook",
+        "Start the process with the PYTHONPATH and the TFMEMTOP_ variables of its parent, which env -i removes.",
+    )
+    UNREADABLE = (
+        "unreadable",
+        "the process belongs to another user and cannot be read",
+        "Start tfmemtop as the user that the process belongs to.",
+    )
+    OTHER_SESSION = (
+        "other_session",
+        "another session of tfmemtop watches it: {session}",
+        "See it there: tfmemtop attach {session}.",
+    )
+    UNEXPLAINED = (
+        "unexplained",
+        "the hook did not report, and the reason cannot be seen from outside",
+        "Start the process in an ordinary Python, with the PYTHONPATH that tfmemtop gives it.",
+    )
 
 
 class HookAbsence(msgspec.Struct, frozen=True):
@@ -219,6 +251,16 @@ class HookAbsence(msgspec.Struct, frozen=True):
     reason: Absence
     program: Name = ""
     session: Name = ""
+
+    @property
+    def text(self) -> str:
+        """The reason as one clause without a full stop."""
+        return self.reason.text.format(program=self.program or "another program", session=self.session)
+
+    @property
+    def remedy(self) -> str:
+        """What helps, as one sentence."""
+        return self.reason.remedy.format(session=self.session)
 
 
 class Process(Event, tag="process", frozen=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from tfmemtop.bounds import Few, Many, Name, Number, Positive, Seconds, Share, Size, Some, Text
-from tfmemtop.events.base import Event, Latest, Origin
+from tfmemtop.events.base import DescribedEnum, Event, Latest, Origin
 from tfmemtop.events.damage import Damage
 
 
@@ -40,14 +40,14 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     requested: Size
 
 
-class Mapless(Enum):
-    """Why the hook sends no map of a pool; in brackets, which fields of :class:`MemoryMap` belong to the reason."""
+class Mapless(DescribedEnum):
+    """Why the hook sends no map of a pool; in braces, the fields of :class:`MemoryMap` that belong to the reason."""
 
-    ASYNC = "async"  # cuda_malloc_async, CUDA's own pool, does not show how it is divided
-    NOT_BFC = "not_bfc"  # the allocator is not BFC
-    NO_FOLDER = "no_folder"  # the session's folder is not known in the process
-    TOO_MANY = "too_many"  # there are too many chunks (count: how many are allowed)
-    NO_ROOM = "no_room"  # there is no room to write it to a file (detail: the error)
+    ASYNC = "async", "cuda_malloc_async, CUDA's own pool, does not show how it is cut up"
+    NOT_BFC = "not_bfc", "only pools of the allocator BFC have a map, and this is another one"
+    NO_FOLDER = "no_folder", "the session's folder is not known in this process"
+    TOO_MANY = "too_many", "the pool has more than {count} chunks, too many for a map"
+    NO_ROOM = "no_room", "there is no room to put the map down: {detail}"
 
 
 class MapMoment(Enum):

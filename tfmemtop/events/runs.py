@@ -22,7 +22,7 @@ from tfmemtop.bounds import (
     Variables,
     Words,
 )
-from tfmemtop.events.base import Event, Latest, Newest, Nothing, Tail
+from tfmemtop.events.base import DescribedEnum, Event, Latest, Newest, Nothing, Tail
 from tfmemtop.events.damage import Damage
 from tfmemtop.exit_codes import SIGNALLED
 from tfmemtop.limits import HostOwner
@@ -260,32 +260,85 @@ class Terminal(Event, tag="terminal", frozen=True):
     rows: Cells
 
 
-class OutsideState(Enum):
+class OutsideState(DescribedEnum):
     """How far the reading of a process from outside has come, or what prevents it."""
 
-    READING = "reading"
-    STOPPED = "stopped"  # it is read, but a signal or a debugger has stopped the process: no figure changes
-    NO_TENSORFLOW = "no_tensorflow"  # TensorFlow is not, or not yet, in the process; detail: a child that has it
-    NO_DEVICES = "no_devices"  # TensorFlow is in the process and has not made its devices
-    NO_POOL = "no_pool"  # TensorFlow has made its devices, and none of its allocators has a pool
+    READING = "reading", "its allocators are read from outside"
+    STOPPED = "stopped", "it is stopped, so its figures do not move"
+    NO_TENSORFLOW = "no_tensorflow", "TensorFlow is not in it, or not yet", "it is shown once it is there"
+    NO_DEVICES = (
+        "no_devices",
+        "TensorFlow {version} is imported and has not made its devices, which it does at its first operation",
+        "its pools are shown once they are there",
+    )
+    NO_POOL = (
+        "no_pool",
+        "TensorFlow {version} has made its devices, and none of its allocators keeps a pool",
+        "cuda_malloc_async keeps none, nor does the CPU without TF_CPU_ALLOCATOR_USE_BFC=true",
+    )
 
-    NO_TABLE = "no_table"  # the memory layout of this version is not known; detail: the version
-    NO_VERSION = "no_version"  # no file beside the library contains its version
-    REPLACED = "replaced"  # the library's file has been replaced since it was loaded
-    NOT_FOUND = "not_found"  # the allocators cannot be found; ``damage`` is the reason
-    NOT_SOUND = "not_sound"  # the figures cannot be right; ``damage`` is the reason
+    NO_TABLE = (
+        "no_table",
+        "it has TensorFlow {detail}, whose layout in memory is not known",
+        "2.16 to 2.22 are known; a newer tfmemtop may know it",
+    )
+    NO_VERSION = (
+        "no_version",
+        "its TensorFlow version is not known: there is no package, or more than one, beside its library",
+        "start the script as tfmemtop -- COMMAND",
+    )
+    REPLACED = (
+        "replaced",
+        "its TensorFlow was installed anew while it runs, so which version is in its memory is not known",
+        "the next start of the script can be read",
+    )
+    NOT_FOUND = "not_found", "its allocators cannot be found: {detail}"
+    NOT_SOUND = (
+        "not_sound",
+        "its figures are not shown, since they cannot be right: {detail}",
+        "they are looked for again",
+    )
 
-    OTHER_USER = "other_user"
-    ONLY_ANCESTORS = "only_ancestors"  # ptrace_scope 1
-    ONLY_ROOT = "only_root"  # ptrace_scope 2
-    NOBODY_MAY = "nobody_may"  # ptrace_scope 3
-    NO_CAPABILITY = "no_capability"  # root without CAP_SYS_PTRACE, as in a container
-    PROTECTED = "protected"  # the process forbids even its own user to read it
-    REFUSED = "refused"  # the kernel refuses, for a reason that is not known
+    OTHER_USER = (
+        "other_user",
+        "it belongs to another user, and its memory may not be read",
+        "start tfmemtop as that user, or as root",
+    )
+    ONLY_ANCESTORS = (
+        "only_ancestors",
+        "this system lets a process be read only by those that started it (kernel.yama.ptrace_scope is 1)",
+        "as root: sysctl kernel.yama.ptrace_scope=0, or sudo tfmemtop attach {pid}; or start the script as "
+        "tfmemtop -- COMMAND",
+    )
+    ONLY_ROOT = (
+        "only_root",
+        "this system lets only root read other processes (kernel.yama.ptrace_scope is 2)",
+        "sudo tfmemtop attach {pid}; or start the script as tfmemtop -- COMMAND",
+    )
+    NOBODY_MAY = (
+        "nobody_may",
+        "this system lets nobody read other processes until it is started anew (kernel.yama.ptrace_scope is 3)",
+        "start the script as tfmemtop -- COMMAND",
+    )
+    NO_CAPABILITY = (
+        "no_capability",
+        "root lacks CAP_SYS_PTRACE here, as in most containers",
+        "start the container with --cap-add=SYS_PTRACE, or start tfmemtop as the process's own user",
+    )
+    PROTECTED = (
+        "protected",
+        "it forbids its own user to look into it, as programs with more rights do",
+        "sudo tfmemtop attach {pid}",
+    )
+    REFUSED = (
+        "refused",
+        "the kernel does not let its memory be read; a container or a security module may be why",
+        "start tfmemtop where the process runs, or start the script as tfmemtop -- COMMAND",
+    )
 
-    EXECUTED = "executed"  # the process has become another program
-    GONE = "gone"  # the process has ended; detail: the process numbers of children that go on
-    LEFT = "left"  # tfmemtop no longer reads the process, which goes on
+    EXECUTED = "executed", "it has become another program", "TensorFlow is looked for in that one"
+    GONE = "gone", "it has ended"
+    LEFT = "left", "tfmemtop has left it, and it goes on"
 
     @property
     def inside(self) -> bool:
@@ -302,7 +355,8 @@ class OutsideState(Enum):
 class Outside(Event, tag="outside", frozen=True):
     """A process is read from outside: no hook is in it, and what only a hook can read is not known.
 
-    ``tensorflow`` is TensorFlow's version, where known.
+    ``tensorflow`` is TensorFlow's version, where known. ``detail`` has a child that has TensorFlow, the children that
+    go on after the end, or the version whose layout is not known; ``damage`` is why nothing is found, or is not sound.
     """
 
     keep = Latest("pid")

@@ -3,7 +3,7 @@
 Most answers are the reason and the remedy, as text. The remedy is empty where nothing is known to help.
 """
 
-from tfmemtop.events import Holders, Mapless, MemoryMap, Probe, ProbeState, Replayed, Unreplayed
+from tfmemtop.events import Holders, MemoryMap, Probe, ProbeState, Replayed, Unreplayed
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.probe import (
@@ -31,20 +31,12 @@ _STATES = {
     ProbeState.UNAVAILABLE: f"{_LIBRARY} cannot be built here",
     ProbeState.FAILED: f"{_LIBRARY} failed",
 }
-_MAPLESS = {
-    Mapless.ASYNC: "cuda_malloc_async, CUDA's own pool, does not show how it is cut up",
-    Mapless.NOT_BFC: "only pools of the allocator BFC have a map, and this is another one",
-    Mapless.NO_FOLDER: "the session's folder is not known in this process",
-    Mapless.TOO_MANY: "the pool has more than {count} chunks, too many for a map",
-    Mapless.NO_ROOM: "there is no room to put the map down: {detail}",
-}
 
 
 def refusal_text(event: MemoryMap) -> str:
     """Return why *event* has no map; empty where it has one."""
     if event.mapless is not None:
-        most = format_count(event.count or 0)
-        return _MAPLESS[event.mapless].format(count=most, detail=event.detail)
+        return event.mapless.text.format(count=format_count(event.count or 0), detail=event.detail)
     if event.damage is not None:
         return f"the copy of this pool cannot be read: {damage_text(event.damage, event.detail)}"
     return ""

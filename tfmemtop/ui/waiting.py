@@ -2,7 +2,6 @@
 
 from tfmemtop.events import Notice, NoticeKind
 from tfmemtop.findings.rules.attached import FROM_OUTSIDE, reading_sentence
-from tfmemtop.findings.rules.notices import reason_text
 from tfmemtop.state.waiting import Stage, Waiting
 from tfmemtop.units import spoken
 
@@ -34,7 +33,7 @@ def stage(waits: Waiting) -> str:
             names = " and ".join(f"{one.name.title} {one.version}".rstrip() for one in waits.frameworks)
             return f"The script {'used' if waits.over else 'uses'} {names}, and not TensorFlow."
         case Stage.NOT_INSIDE:
-            reason = f": {reason_text(waits.absence)}" if waits.absence else ""
+            reason = f": {waits.absence.text}" if waits.absence else ""
             return f"tfmemtop cannot see inside the script{reason}."
         case Stage.IMPORTING if waits.over:
             return "The script ended while it imported TensorFlow."

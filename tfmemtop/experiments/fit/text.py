@@ -8,7 +8,6 @@ from tfmemtop.experiments.fit.largest import LargestSearch, Wanted
 from tfmemtop.experiments.fit.search import LimitSearch, Search, Trial, Tried
 from tfmemtop.experiments.fit.watch import Goal
 from tfmemtop.findings.proposed_limit import IN_THE_SCRIPT, code, command_line
-from tfmemtop.findings.rules.notices import reason_text
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.units import MIB, UNKNOWN, aligned, counted, format_bytes, sentence
 
@@ -102,7 +101,7 @@ def conclusion(search: Search, stopped: str, hint: HookAbsence | None) -> list[s
     if stopped:
         said.append(f"The search was not completed: {stopped}.")
     if hint:
-        said.append(f"The hook could not get into the script: {reason_text(hint)}.")
+        said.append(f"The hook could not get into the script: {hint.text}.")
     return said
 
 

@@ -29,69 +29,6 @@ TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
 """The reason why a key that would stop, relaunch or steer the process does nothing."""
 
-_STATES: dict[OutsideState, tuple[str, str]] = {
-    OutsideState.READING: ("its allocators are read from outside", ""),
-    OutsideState.STOPPED: ("it is stopped, so its figures do not move", ""),
-    OutsideState.NO_TENSORFLOW: ("TensorFlow is not in it, or not yet", "it is shown once it is there"),
-    OutsideState.NO_DEVICES: (
-        "TensorFlow {version} is imported and has not made its devices, which it does at its first operation",
-        "its pools are shown once they are there",
-    ),
-    OutsideState.NO_POOL: (
-        "TensorFlow {version} has made its devices, and none of its allocators keeps a pool",
-        "cuda_malloc_async keeps none, nor does the CPU without TF_CPU_ALLOCATOR_USE_BFC=true",
-    ),
-    OutsideState.NO_TABLE: (
-        "it has TensorFlow {detail}, whose layout in memory is not known",
-        "2.16 to 2.22 are known; a newer tfmemtop may know it",
-    ),
-    OutsideState.NO_VERSION: (
-        "its TensorFlow version is not known: there is no package, or more than one, beside its library",
-        "start the script as tfmemtop -- COMMAND",
-    ),
-    OutsideState.REPLACED: (
-        "its TensorFlow was installed anew while it runs, so which version is in its memory is not known",
-        "the next start of the script can be read",
-    ),
-    OutsideState.NOT_FOUND: ("its allocators cannot be found: {detail}", ""),
-    OutsideState.NOT_SOUND: (
-        "its figures are not shown, since they cannot be right: {detail}",
-        "they are looked for again",
-    ),
-    OutsideState.OTHER_USER: (
-        "it belongs to another user, and its memory may not be read",
-        "start tfmemtop as that user, or as root",
-    ),
-    OutsideState.ONLY_ANCESTORS: (
-        "this system lets a process be read only by those that started it (kernel.yama.ptrace_scope is 1)",
-        "as root: sysctl kernel.yama.ptrace_scope=0, or sudo tfmemtop attach {pid}; or start the script as "
-        "tfmemtop -- COMMAND",
-    ),
-    OutsideState.ONLY_ROOT: (
-        "this system lets only root read other processes (kernel.yama.ptrace_scope is 2)",
-        "sudo tfmemtop attach {pid}; or start the script as tfmemtop -- COMMAND",
-    ),
-    OutsideState.NOBODY_MAY: (
-        "this system lets nobody read other processes until it is started anew (kernel.yama.ptrace_scope is 3)",
-        "start the script as tfmemtop -- COMMAND",
-    ),
-    OutsideState.NO_CAPABILITY: (
-        "root lacks CAP_SYS_PTRACE here, as in most containers",
-        "start the container with --cap-add=SYS_PTRACE, or start tfmemtop as the process's own user",
-    ),
-    OutsideState.PROTECTED: (
-        "it forbids its own user to look into it, as programs with more rights do",
-        "sudo tfmemtop attach {pid}",
-    ),
-    OutsideState.REFUSED: (
-        "the kernel does not let its memory be read; a container or a security module may be why",
-        "start tfmemtop where the process runs, or start the script as tfmemtop -- COMMAND",
-    ),
-    OutsideState.EXECUTED: ("it has become another program", "TensorFlow is looked for in that one"),
-    OutsideState.GONE: ("it has ended", ""),
-    OutsideState.LEFT: ("tfmemtop has left it, and it goes on", ""),
-}
-
 
 def say_state(event: Outside) -> TextAndRemedy:
     """Return how far the reading has come, or what prevents it, and what helps: two texts without a full stop."""
@@ -103,9 +40,8 @@ def say_state(event: Outside) -> TextAndRemedy:
         return TextAndRemedy(f"it has ended; what it started goes on: process {detail}", f"tfmemtop attach {first}")
     if event.damage is not None:
         detail = damage_text(event.damage, detail)
-    text, remedy = _STATES[state]
-    version = event.tensorflow or ""
-    return TextAndRemedy(text.format(detail=detail, pid=event.pid, version=version), remedy.format(pid=event.pid))
+    text = state.text.format(detail=detail, version=event.tensorflow or "")
+    return TextAndRemedy(text, state.remedy.format(pid=event.pid))
 
 
 def reading_sentence(event: Outside) -> str:

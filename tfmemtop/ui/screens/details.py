@@ -12,7 +12,6 @@ from tfmemtop.events.machine import names_not_readable, workload_facts
 from tfmemtop.experiments.session.session import Session
 from tfmemtop.findings.names import call_text, settled_text, spot
 from tfmemtop.findings.rules import attached as outside_words
-from tfmemtop.findings.rules.notices import reason_text, remedy_text
 from tfmemtop.reports import account as words
 from tfmemtop.reports.account import heading, others_say, why_they_differ
 from tfmemtop.safe import safe
@@ -351,8 +350,8 @@ def _hook(page: _Page, process: ProcessState) -> None:
     if hooked:
         return
     if seen.hook_absence:
-        page.text(f"Not inside this process: {reason_text(seen.hook_absence)}.", WARNING)
-        page.text(remedy_text(seen.hook_absence))
+        page.text(f"Not inside this process: {seen.hook_absence.text}.", WARNING)
+        page.text(seen.hook_absence.remedy)
     elif seen.run is None:
         for sentence in _NOT_OURS:
             page.text(sentence, DIM)
