@@ -29,7 +29,7 @@ def a_file() -> bytes:
     allocator.call(-5)
     training_step(allocator, 30)
     window.end_step()
-    return window.file(pieces=2, lost=1)
+    return window.file(pieces=2)
 
 
 GOOD = a_file()

@@ -76,11 +76,11 @@ def test_lost_records_leave_an_unknown_rest_and_the_sum_stays_right(tmp_path: Pa
     window = allocator.window()
     training_step(allocator, 200, seed)
     rows = [row for row in allocator.records if chance.random() > 0.02 * (seed % 5 + 1)]
-    found = holders(tmp_path, window.file(rows, lost=3))
+    found = holders(tmp_path, window.file(rows))
     event = found.event
     assert event.peak == max(row[4] for row in rows)
     assert found.total(event.peak_at) <= event.peak
-    assert event.lost >= 3
+    assert 0 < event.lost <= len(allocator.records) - len(rows)
     right = {(chunk.operation, chunk.address, chunk.size) for chunk in allocator.made}
     told_of = {(found.name(span), span.address, found.holding(span).size) for span in found.spans if span.begin >= 0}
     assert told_of <= right

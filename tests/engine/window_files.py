@@ -119,7 +119,7 @@ class Recording:
         begin, _ = self.steps[-1]
         self.steps[-1] = begin, self._allocator.now_ns + 1
 
-    def file(self, records: list[tuple[int, ...]] | None = None, lost: int = 0, pieces: int = 1) -> bytes:
+    def file(self, records: list[tuple[int, ...]] | None = None, pieces: int = 1) -> bytes:
         """Return the file, with the records until now or with *records*, split into *pieces* sections."""
         rows = self._allocator.records if records is None else records
         parts = [header(), section(1, 1, struct.pack("<qqqq", self.before, 1 << 30, self.at_ns, 0))]
@@ -135,8 +135,6 @@ class Recording:
         parts.append(section(5, len(self.steps), b"".join(struct.pack("<qq", *step) for step in self.steps)))
         calls = self._allocator.calls
         parts.append(section(7, len(calls), b"".join(struct.pack("<qqII", *call, 0) for call in calls)))
-        if lost:
-            parts.append(section(6, lost, b""))
         return b"".join(parts)
 
 

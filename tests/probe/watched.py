@@ -31,9 +31,7 @@ class RecordedWindow:
     """The content of a window's *file*, whose chunks and records are of one pool."""
 
     def __init__(self, file: WindowFile) -> None:
-        self.pools, self.chunks, self.steps, self.calls, self.lost = (
-            file.pools, file.chunks, file.steps, file.calls, file.lost,
-        )  # fmt: skip
+        self.pools, self.chunks, self.steps, self.calls = file.pools, file.chunks, file.steps, file.calls
         text = file.strings
         self.records = [Record(*row[:6], text[row[6]], text[row[7]], *row[8:]) for row in file.records]
 

@@ -44,7 +44,7 @@ def spared(made: list[Made], steps: list[int]) -> tuple[list[int], list[int]]:
             event += 1
     assert all(life.end != FOREVER for life in lives)
     course = PoolCourse(0, lives, at_ns=list(range(event)), in_use=[0] * event)
-    found = course_of(list(trace_of(1, "GPU:0", course, begins, [], lost=0, whole=True, t=0.0)))
+    found = course_of(list(trace_of(1, "GPU:0", course, begins, [], whole=True, t=0.0)))
     return list(found.scratch), list(found.untaken)
 
 

@@ -61,7 +61,7 @@ class Progress(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64),
         *((name, ctypes.c_int64) for name in ("running", "closed", "error", "bytes", "events", "allocations")),
-        *((name, ctypes.c_int64) for name in ("steps", "lost", "began_ns", "cost_ns", "completed")),
+        *((name, ctypes.c_int64) for name in ("steps", "began_ns", "cost_ns", "completed")),
         ("name", ctypes.c_char * 256),
     ]
 

@@ -173,7 +173,7 @@ class Window {
   struct Place {
     int64_t kind, index;
     std::string allocator;  // its name; empty until TensorFlow has made it
-    int64_t in_use, highest;
+    int64_t highest;
   };
 
   void Work() {
@@ -211,7 +211,7 @@ class Window {
     std::vector<ChunkRow> chunks;
     for (int64_t i = 0; i < wanted_.places; i++) {
       const auto& place = wanted_.place[i];
-      places_.push_back({place.kind, place.index, {}, 0, 0});
+      places_.push_back({place.kind, place.index, {}, 0});
       pools[i].at_ns = told_.began_ns;
       BFCAllocator* pool = find_(place.kind, place.index);
       if (pool == nullptr) continue;
@@ -219,7 +219,6 @@ class Window {
       if (held < 0) continue;
       held_ns_ += held;
       places_.back().allocator = pool->Name();
-      places_.back().in_use = -1;  // unknown: the first records may be older
       places_.back().highest = pools[i].in_use;
     }
     header.realtime_ns = told_.began_ns;
@@ -325,10 +324,8 @@ class Window {
     const auto end = std::find_if(waiting_.begin(), waiting_.end(), [=](const RecordRow& row) { return row.at_ns > until; });
     for (auto row = waiting_.begin(); row != end; ++row) {
       Place& place = places_[row->pool];
-      if (place.in_use >= 0 && place.in_use + row->size != row->in_use) lost_++;  // at least one record before it was lost
-      place.in_use = row->in_use;
-      if (wanted_.steps > 0 && place.in_use > place.highest) {  // the step is not over yet
-        place.highest = place.in_use;
+      if (wanted_.steps > 0 && row->in_use > place.highest) {  // the step is not over yet
+        place.highest = row->in_use;
         risen_ = Clock(CLOCK_MONOTONIC);
       }
       settled_.push_back(*row);
@@ -361,9 +358,6 @@ class Window {
     settled_.clear();
     if (!python_.empty()) Append(content_, kPython, python_);
     python_.clear();
-    if (lost_ > 0) Append(content_, kLost, lost_, nullptr, 0);
-    told_.lost += lost_;
-    lost_ = 0;
     if (whole) {
       std::vector<StepRow> rows;
       if (steps_.Enough(true)) {
@@ -408,7 +402,7 @@ class Window {
   std::unordered_map<int64_t, uint32_t> threads_;
   std::vector<RecordRow> waiting_, settled_;
   std::string content_;
-  int64_t began_ = 0, risen_ = 0, flushed_ = 0, held_ns_ = 0, lost_ = 0, looked_ = 0, cpu_began_ns_ = -1;
+  int64_t began_ = 0, risen_ = 0, flushed_ = 0, held_ns_ = 0, looked_ = 0, cpu_began_ns_ = -1;
   size_t ran_python_ = 0;
   std::vector<PythonRow> python_;
   double cost_ns_ = 0;

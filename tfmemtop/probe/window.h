@@ -7,8 +7,7 @@
 //   4 RECORDS  a RecordRow for each allocation or deallocation, by time.
 //   5 STEPS    a StepRow for each whole call, until now, of the function that the window is about.
 //   7 CALLS    a CallRow for each function or session that a thread has run and waited for, by the time of its start.
-//   6 LOST     the count of events that are known to be lost. Other losses can be found with `in_use`, which is the
-//              allocator's own figure.
+// Where events are lost, `in_use`, the allocator's own figure, does not follow from the record before.
 // Sections 3 to 7 may repeat; of STEPS and CALLS the last one counts.
 
 #ifndef TFMEMTOP_PROBE_WINDOW_H_
@@ -85,7 +84,7 @@ struct PythonRow {
 
 static_assert(sizeof(Header) == 64 && sizeof(ChunkRow) == 32 && sizeof(RecordRow) == 64 && sizeof(PoolRow) == 32);
 
-enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kLost, kCalls, kPython };
+enum SectionKind : uint32_t { kPools = 1, kChunks, kStrings, kRecords, kSteps, kCalls = 7, kPython };
 
 // Why a window ended; agent/native_windows.py has the same numbers.
 enum Closed : int64_t { kOpen, kByStep, kByTime, kByEvents, kByProfiler, kByExit, kByDisk, kByMemory };
@@ -105,7 +104,7 @@ struct Wanted {
 struct Told {
   uint64_t size;
   int64_t running, closed, error;  // errno
-  int64_t bytes, events, allocations, steps, lost, began_ns, cost_ns, completed;
+  int64_t bytes, events, allocations, steps, began_ns, cost_ns, completed;
   char function[256];
 };
 

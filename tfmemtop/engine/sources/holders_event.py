@@ -72,14 +72,13 @@ def holders_of(
     course: PoolCourse,
     part: WindowPart,
     *,
-    lost: int,
     clock: Callable[[int], float],
     t: float,
     phase: str = "",
 ) -> Holders:
     """Return the event for one part of *course*, that of the *phase* of this name.
 
-    *lost* is the number of events that are known to be lost, of all pools. *clock* converts ns of CLOCK_REALTIME to
+    *clock* converts ns of CLOCK_REALTIME to
     session seconds. *t* is the time of the event.
     """
     first, last, began = part.first, part.last, part.began
@@ -107,7 +106,7 @@ def holders_of(
         before=before,
         peak=peak,
         peak_at=peak_at,
-        lost=max(lost, course.lost),
+        lost=course.lost(first, last),
         packed=_packed(lived, peak_at, between),
         cost_us=window.cost_us,
     )

@@ -73,7 +73,7 @@ class PoolCourse(msgspec.Struct):
     """The events of one pool in their order: their times, and the bytes in use after each.
 
     ``before`` are the bytes in use before the first event. ``lives`` are in the order of their beginnings. ``gaps`` are
-    the numbers of events before which other events are missing. ``strays`` counts frees of unknown allocations.
+    the numbers of events before which other events are missing.
     """
 
     before: int
@@ -81,12 +81,13 @@ class PoolCourse(msgspec.Struct):
     at_ns: list[int] = msgspec.field(default_factory=list)
     in_use: list[int] = msgspec.field(default_factory=list)
     gaps: list[int] = msgspec.field(default_factory=list)
-    strays: int = 0
 
-    @property
-    def lost(self) -> int:
-        """The number of events that are known to be missing. More than these may be missing."""
-        return len(self.gaps) + self.strays
+    def lost(self, first: int = 0, last: int | None = None) -> int:
+        """Return the number of events that are known to be missing from event *first* to before event *last*.
+
+        More than these may be missing.
+        """
+        return sum(first <= gap and (last is None or gap < last) for gap in self.gaps)
 
 
 def replay(before: int, there: list[Life], records: list[Record], alike: Callable[[Record], Alike]) -> PoolCourse:
@@ -113,8 +114,6 @@ def replay(before: int, there: list[Life], records: list[Record], alike: Callabl
             known.end = number
             if size < 0:
                 known.freed_by = thread
-        elif size < 0:
-            course.strays += 1
         if overlaps is not None:
             overlaps.end(address, size, number)
         if size > 0:

@@ -130,14 +130,13 @@ def trace_of(
     steps: list[int],
     calls: list[CallStart],
     *,
-    lost: int,
     whole: bool,
     t: float,
 ) -> Iterator[Trace]:
     """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
 
     *calls* are all calls of functions and sessions in the process. If a run is called again from within, its first call
-    counts. *lost* is the number of events that are known to be lost, of all pools. *t* is the time of the parts. The
+    counts. *t* is the time of the parts. The
     free of something unknown is left out. An allocation that must have been freed, although no free was recorded, is
     freed where something else was allocated in its place.
     """
@@ -185,7 +184,7 @@ def trace_of(
             last=last,
             whole=whole,
             events=end - at,
-            lost=max(lost, course.lost) if last else 0,
+            lost=course.lost() if last else 0,
             before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
             steps=[begin for begin in begins if at <= begin < end or (last and begin == end)][:_STEPS],
             packed=packed,

@@ -99,13 +99,13 @@ def events_of(
         known.remember(device, course)
         parts = [*_parts(window, file, course)]
         for part in parts:
-            yield holders_of(window, device, course, part, lost=file.lost, clock=clock, t=t)
+            yield holders_of(window, device, course, part, clock=clock, t=t)
         if window.opened is Opened.START and (window.last or window.reading is Opened.ASKED):
             for name, part in _of_phases(file, course, _highest(phases, device), parts, clock):
-                yield holders_of(window, device, course, part, lost=file.lost, clock=clock, t=t, phase=name)
+                yield holders_of(window, device, course, part, clock=clock, t=t, phase=name)
             begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
             whole = len(file.steps) >= WHOLE_STEPS
-            yield from trace_of(window.pid, device, course, begins, file.calls, lost=file.lost, whole=whole, t=t)
+            yield from trace_of(window.pid, device, course, begins, file.calls, whole=whole, t=t)
 
 
 def _by_pool(records: list[Record]) -> dict[int, list[Record]]:

@@ -100,7 +100,6 @@ class WindowFile(msgspec.Struct):
     )  # beginning and end of calls of the step's function
     calls: list[CallStart] = msgspec.field(default_factory=list)
     python: list[PythonRun] = msgspec.field(default_factory=list)
-    lost: int = 0
 
     def monotonic(self, realtime_ns: int) -> float:
         """Convert a time of CLOCK_REALTIME to seconds of the machine's monotonic clock."""
@@ -153,8 +152,6 @@ def _parsed(data: memoryview) -> WindowFile:
                     found.records += part  # type: ignore[arg-type]
             case 5:
                 found.steps = [(begin, end) for begin, end in _each(_STEP, payload, count, _STEPS)]
-            case 6:
-                found.lost += count
             case 7:
                 found.calls = [*starmap(CallStart, _each(_CALL, payload, count, _CALLS))]
             case 8:
