@@ -265,5 +265,5 @@ def test_what_was_allocated_before_the_window_has_no_name() -> None:
     (one,) = chosen(folded("batch-too-large"))
     waiting = windows("batch-too-large")[-1]
     lines = table(replace(one, window=waiting), By.LAYER, ())
-    assert any(re.match(r"unknown +before +96\.0 MiB", line) for line in lines)
+    assert any(re.match(r"from before the window +before +96\.0 MiB", line) for line in lines)
     assert "Unknown: 96.0 MiB" in " ".join(lines)

@@ -22,7 +22,6 @@ from tfmemtop.cli.output import print_json, print_lines, say
 from tfmemtop.cli.parser import BaseArguments, argument
 from tfmemtop.cli.sessions import fold_recording, is_running, path_and_run, recorded_run, recordings
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.findings.cause import shortened
 from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.reports.comparison_text import Difference, changed, differences, how_it_ended, name, rows, sentences
 from tfmemtop.reports.ranks import table as ranks_table
@@ -194,10 +193,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
         before, last = state.runs[-2:]
         # The state drops the processes of a run as soon as the next one begins, so the earlier run is folded again.
         earlier = fold_recording(path, before.run)
-        return (
-            _Run(_figures(before, state, path), _verdict(earlier), standing_at_peak(earlier)),
-            _Run(_figures(last, state, path), _verdict(state), standing_at_peak(state)),
-        )
+        return _judged(_figures(before, state, path), earlier), _judged(_figures(last, state, path), state)
     run = state.run
     started_before = [kept[each] for each in run.earlier if each in kept] if run and (kept := kept_recordings()) else []
     if started_before:
@@ -211,7 +207,7 @@ def _last_two(name: str | None) -> tuple[_Run, _Run]:
 def _run_of(name: str | None) -> _Run:
     path, number, state, run = recorded_run(name)
     called = Path(path).name + ("" if number is None else f" run {number}")
-    return _Run(_figures(run, state, path, called), _verdict(state), standing_at_peak(state))
+    return _judged(_figures(run, state, path, called), state)
 
 
 def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigures:
@@ -219,6 +215,7 @@ def _figures(run: RunState, state: State, path: str, name: str = "") -> RunFigur
     return figures(run, state.now, name, alive=going)
 
 
-def _verdict(state: State) -> str:
-    cause, _ = judged(state, findings(state), going=state.run is not None and state.run.going)
-    return shortened(cause.text)
+def _judged(run: RunFigures, state: State) -> _Run:
+    """Return *run*, at whose end *state* is, with what is said of it."""
+    cause, _ = judged(state, findings(state), going=run.running)
+    return _Run(run, cause.advised, standing_at_peak(state))

@@ -46,7 +46,7 @@ WHAT_THIS_IS = (
 
 _CALL = re.compile(r"^(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+")
 _NAMELESS = {
-    Kind.BEFORE: UNKNOWN,
+    Kind.BEFORE: "from before the window",
     Kind.UNKNOWN: UNKNOWN,
     Kind.XLA: "XLA's buffers",
     Kind.RESULTS: "results of compiled calls",

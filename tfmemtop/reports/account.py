@@ -6,7 +6,6 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, Breakdown, MemoryPart, MemorySlice, breakdowns
 from tfmemtop.state.holder_views import since_run_s
-from tfmemtop.state.holdings import TENSORS, Holdings
 from tfmemtop.state.lookup import of_run
 from tfmemtop.units import format_bytes, format_duration, spoken
 
@@ -55,25 +54,9 @@ def heading(state: State, pid: int, found: Breakdown) -> str:
     return f"Its memory on GPU {found.gpu}{at}: {whole}"
 
 
-def notes(found: Breakdown) -> Iterator[str]:
-    """Yield lines on peak and limit, and on a census that counted too much."""
-    beyond = sum(held.rest_at_peak or 0 for held in found.held)
-    counted = any(held.kinds for held in found.held) and all(held.rest_at_peak is not None for held in found.held)
-    more = f", {format_bytes(beyond)} of it beyond these kinds" if counted and beyond else ""
-    yield f"peak in use {format_bytes(found.peak)}{more}; limit {format_bytes(found.limit)}"
-    for held in found.held:
-        if held.excess:
-            yield counted_kinds(held)
-
-
-def counted_kinds(held: Holdings) -> str:
-    """Return the line about a last census that counted more than is in use."""
-    names = {TENSORS: _NAMES[MemoryPart.TENSORS]}
-    kinds = ", ".join(f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in held.kinds)
-    return (
-        f"the last census counted {kinds}: {format_bytes(held.excess)} more than is in use now. Some of it was "
-        "freed since, or counted more than once"
-    )
+def note(found: Breakdown) -> str:
+    """Return the line on peak and limit."""
+    return f"peak in use {format_bytes(found.peak)}; limit {format_bytes(found.limit)}"
 
 
 def others_say(account: Account) -> Iterator[tuple[str, str]]:
@@ -121,7 +104,7 @@ def _of_process(state: State, pid: int) -> Iterator[str]:
             share = f"{part.size / found.size:4.0%}" if found.size else ""
             named = f"  {name(part.part):{_NAME}} {figure(part):>{_FIGURE}} {share:>4}"
             yield f"{named}  {meaning(part, found)}".rstrip()
-        yield from (f"  {note}" for note in notes(found))
+        yield f"  {note(found)}"
         if found.account is not None:
             yield from (f"  {name}: {said}" for name, said in others_say(found.account))
             if sentence := why_they_differ(found.account):

@@ -24,14 +24,13 @@ from tfmemtop.findings.review import CardUse, RunReview
 from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.findings.rules.pool import WHOLE_CARD
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards, variable
-from tfmemtop.reports.account import counted_kinds, others_say, why_they_differ
+from tfmemtop.reports.account import others_say, why_they_differ
 from tfmemtop.state.account import Account
 from tfmemtop.state.anatomy import anatomies
-from tfmemtop.state.holdings import holdings
 from tfmemtop.state.lookup import without_tensorflow
 from tfmemtop.state.model import RunState
 from tfmemtop.tensorflow_text import GROWTH_VARIABLE
-from tfmemtop.units import counted, format_bytes, sentence, spoken
+from tfmemtop.units import counted, format_bytes, spoken
 
 
 class CommonQuestion(DescribedEnum):
@@ -353,10 +352,6 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     if reason := why_they_differ(account):
         yield reason
     yield "; ".join(f"{name} says {words}" for name, words in others_say(account)) + "."
-    devices = {pool.device for pool in account.pools}
-    for held in holdings(seen.state, account.pid):
-        if held.device in devices and held.excess:
-            yield f"{sentence(counted_kinds(held))}."
 
 
 def _parts(account: Account) -> Iterator[str]:

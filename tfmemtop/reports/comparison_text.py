@@ -142,7 +142,9 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
         if abs(longer) > max(1.0, first.duration_s * NOTEWORTHY):
             found.append(f"It took {spoken(abs(longer))} {'longer' if longer > 0 else 'less'}.")
     else:
-        found.append(f"The runs are unequal: {_end(second)}; {_end(first)}.")
+        ends = _end(second), _end(first)
+        unequal = f"The runs are unequal: {name(second)} {ends[0]}; {name(first)} {ends[1]}."
+        found.append(unequal if ends[0] != ends[1] else f"Both {ends[0]}.")
     return found
 
 
@@ -161,7 +163,7 @@ def _over(both: Common) -> str:
 
 def _end(run: RunFigures) -> str:
     steps = "" if run.steps is None else f" and {counted(run.steps, run.unit.rstrip('s'))}"
-    return f"{name(run)} lasted {spoken(run.duration_s)}{steps} ({how_it_ended(run)})"
+    return f"lasted {spoken(run.duration_s)}{steps} ({how_it_ended(run)})"
 
 
 def differing(run: RunFigures, other: RunFigures | None, commands: bool = True) -> list[str]:

@@ -201,7 +201,7 @@ WHO_HOLDS = "Who holds it"
 def by_kind(found: Standing) -> str:
     """Return the kinds of memory that have at least a hundredth, with their shares, the largest first."""
     sizes: Counter[Kind] = Counter()
-    for row in found.holders:
+    for row in found.rows:
         sizes.update(dict(row.kinds))
     told = sorted(sizes.items(), key=lambda one: (-one[1], kind(one[0])))
     return ", ".join(f"{nameless(of)} {size / found.total:.0%}" for of, size in told if size >= 0.01 * found.total)

@@ -25,18 +25,15 @@ SHOWN = 20
 class Holdings(msgspec.Struct, frozen=True):
     """The memory in use on one logical device, in bytes. ``kinds`` are pairs of a census's kind and size.
 
-    ``rest`` is the memory in use beyond those: activations, temporaries, and all tensors if none were looked for.
-    ``rest_at_peak`` is the peak less the present size of those. Both are ``None`` where they are not known, and where
-    the kinds are larger than the memory in use, by ``excess`` bytes. That is possible because the censuses are older
-    than the reading, and may count memory that has been freed since. Live tensors were looked for ``looked_s`` seconds
-    ago, ``None`` if they were not.
+    ``rest`` is the memory in use beyond those: activations, temporaries, and all tensors if none were looked for. It is
+    ``None`` where it is not known, and where the kinds are larger than the memory in use. That is possible because the
+    censuses are older than the reading, and may count memory that has been freed since. Live tensors were looked for
+    ``looked_s`` seconds ago, ``None`` if they were not.
     """
 
     device: str
     kinds: tuple[tuple[str, int], ...]
     rest: int | None
-    rest_at_peak: int | None
-    excess: int = 0
     looked_s: float | None = None
 
 
@@ -58,13 +55,11 @@ def holdings(state: State, pid: int) -> Iterator[Holdings]:
     for device, kinds in sorted(found.items()):
         known = sum(kinds.values())
         reading = hooked.allocators.get(device)
-        in_use, peak = (reading.in_use, reading.peak) if reading else (None, None)
+        in_use = reading.in_use if reading else None
         yield Holdings(
             device=device,
             kinds=tuple((kind, kinds[kind]) for kind in KINDS if kind in kinds),
             rest=in_use - known if in_use is not None and in_use >= known else None,
-            rest_at_peak=peak - known if peak is not None and peak >= known else None,
-            excess=max(0, known - in_use) if in_use is not None else 0,
             looked_s=looked_s,
         )
 

@@ -10,7 +10,7 @@ export const KINDS = [
 ];
 
 const OF_KINDS: Record<string, string> = {
-    before: "unknown",
+    before: "from before the window",
     tensors: "eager tensors",
     xla: "XLA's buffers",
     results: "results of compiled calls",

@@ -178,7 +178,7 @@ def _accounts(seen: RunReview, pids: Iterable[int]) -> Iterator[PageAccount]:
 
 
 def _account(state: State, pid: int, found: Breakdown) -> PageAccount:
-    notes = list(account_text.notes(found))
+    notes = [account_text.note(found)]
     if found.account is not None:
         notes += [f"{name}: {said}" for name, said in account_text.others_say(found.account)]
         notes += filter(None, [account_text.why_they_differ(found.account)])

@@ -57,9 +57,7 @@ def breakdown_lines(found: Breakdown, width: int) -> list[Line]:
         if room > 4:
             line.append(Segment(fit(words.meaning(part, found), room), DIM))
         drawn.append(cut(line, width))
-    for note in words.notes(found):
-        drawn += [[Segment(f"   {line}")] for line in wrap(note, width - 3)]
-    return drawn
+    return drawn + [[Segment(f"   {line}")] for line in wrap(words.note(found), width - 3)]
 
 
 def _looks(found: Breakdown) -> list[tuple[str, Style]]:
