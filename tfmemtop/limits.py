@@ -72,10 +72,28 @@ class FreeGpus(msgspec.Struct, frozen=True):
 _FREE_GPUS = re.compile(r"free(?::([1-9]\d{0,2}))?")
 
 
-def parse_free_gpus(text: str) -> FreeGpus | None:
-    """Return the choice that ``free`` or ``free:2`` means; ``None`` if *text* is something else."""
-    found = _FREE_GPUS.fullmatch(text.strip().lower())
-    return FreeGpus(int(found[1] or 1)) if found else None
+def parse_gpus(text: str) -> tuple[int, ...] | FreeGpus:
+    """Return ``0,2`` as NVML indices. ``none`` and an empty text mean no GPU at all. ``free:2`` is chosen later.
+
+    Raises:
+        ValueError: *text* is something else, or names a GPU twice.
+    """
+    words = text.lower().replace(",", " ").split()
+    if found := _FREE_GPUS.fullmatch(" ".join(words)):
+        return FreeGpus(int(found[1] or 1))
+    if words in ([], ["none"]):
+        return ()
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise ValueError(f"{text!r} is not a list of GPUs such as 0,2; give numbers as nvidia-smi shows them, or none")
+    numbers = tuple(map(int, words))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"{text!r} names a GPU twice")
+    return numbers
+
+
+def typed_gpus(gpus: Sequence[int]) -> str:
+    """Return *gpus* as :func:`parse_gpus` parses them."""
+    return ",".join(map(str, gpus)) or "none"
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):

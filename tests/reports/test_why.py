@@ -19,7 +19,9 @@ from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.findings.review import RunReview, review, verdict
 from tfmemtop.reports.answers import CommonQuestion as Question
+from tfmemtop.reports.settings import kept_options
 from tfmemtop.reports.why import earlier, page, pasted, to_json
+from tfmemtop.settings import Settings
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 
@@ -208,6 +210,12 @@ def test_a_long_command_is_broken_between_its_words() -> None:
         "tfmemtop --growth on -- \\",
         "    python3 train.py",
     ]
+
+
+def test_a_command_to_paste_keeps_the_gpus_that_were_chosen_also_none() -> None:
+    assert kept_options(Settings(gpus=(2, 0)), ()) == ["--gpus", "2,0"]
+    assert kept_options(Settings(gpus=()), ()) == ["--gpus", "none"]
+    assert kept_options(Settings(), ()) == []
 
 
 @pytest.mark.programs

@@ -10,25 +10,18 @@ from tfmemtop.charset import takes_utf8
 from tfmemtop.cli.parser import FOR_ALERTS, FOR_RUN, BaseArguments, argument, option, switch
 from tfmemtop.engine.stream.folders import choices_file
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
-from tfmemtop.limits import FreeGpus, parse_free_gpus
+from tfmemtop.limits import FreeGpus, parse_gpus
 from tfmemtop.placement import check, unknown_field
 from tfmemtop.settings import INTERVAL_S, AllocatorName, Growth, Settings
 from tfmemtop.ui import UiOptions
 
 
 def gpu_list(text: str) -> tuple[int, ...] | FreeGpus:
-    """Return ``0,2`` as NVML indices. ``none`` and an empty text mean no GPU at all. ``free:2`` is chosen later."""
-    if (free := parse_free_gpus(text)) is not None:
-        return free
-    if text.strip().lower() in ("", "none"):
-        return ()
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ArgumentTypeError(f"{text!r} is not a list of GPUs such as 0,2; give numbers as nvidia-smi shows them")
-    numbers = tuple(map(int, parts))
-    if len(set(numbers)) < len(numbers):
-        raise ArgumentTypeError(f"{text!r} names a GPU twice")
-    return numbers
+    """Return the value of ``--gpus``, as :func:`parse_gpus` parses it."""
+    try:
+        return parse_gpus(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:

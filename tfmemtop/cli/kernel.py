@@ -28,7 +28,7 @@ from tfmemtop.engine.process.launch import Kernel, start_apart
 from tfmemtop.engine.sources.processes import read_command, start_ticks
 from tfmemtop.engine.stream.kept_sessions import chosen_for_kernel
 from tfmemtop.failure import describe
-from tfmemtop.limits import FreeGpus
+from tfmemtop.limits import FreeGpus, typed_gpus
 from tfmemtop.notebooks import connection_file, kernelspec, notebook
 
 _NAME, _TITLE = "tfmemtop", "Python (tfmemtop)"
@@ -122,7 +122,7 @@ def _options(arguments: KernelArguments) -> list[str]:
     for name, value in vars(arguments).items():
         flag = f"--{name.replace('_', '-')}"
         if name == "gpus":
-            words.append(f"{flag}={value if isinstance(value, FreeGpus) else ','.join(map(str, value)) or 'none'}")
+            words.append(f"{flag}={value if isinstance(value, FreeGpus) else typed_gpus(value)}")
         elif name in RunArguments.__annotations__:
             words.append(flag if value is True else f"{flag}={value}")
     return words

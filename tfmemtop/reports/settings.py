@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tfmemtop.limits import typed_gpus
 from tfmemtop.settings import Settings, masked
 from tfmemtop.state.figures import EffectiveSettings
 from tfmemtop.units import MIB, format_bytes
@@ -44,7 +45,7 @@ def kept_options(settings: Settings, without: Sequence[str]) -> list[str]:
         "--growth": settings.growth,
         "--memory-limit": settings.memory_limit and f"{settings.memory_limit // MIB}M",
         "--allocator": settings.allocator,
-        "--gpus": settings.gpus and ",".join(map(str, settings.gpus)),
+        "--gpus": None if settings.gpus is None else typed_gpus(settings.gpus),
         "--cpu-pool": settings.cpu_pool and f"{settings.cpu_pool // MIB}M",
     }
     return [word for name, value in values.items() if value and name not in without for word in (name, value)]

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tfmemtop.events import SettingReplayed
-from tfmemtop.limits import HostOwner, Machine, parse_free_gpus, parse_limit
+from tfmemtop.limits import FreeGpus, HostOwner, Machine, parse_gpus, parse_limit
 from tfmemtop.settings import AllocatorName, Growth, Settings
 from tfmemtop.state import State
 from tfmemtop.state.lookup import process_total, used_frameworks
@@ -90,16 +90,10 @@ class NextRun(msgspec.Struct, frozen=True, dict=True):
         Raises:
             ValueError: *text* is not a list of GPUs, or the machine lacks one of them.
         """
-        if (wanted := parse_free_gpus(text)) is not None:
-            return self._set(gpus=wanted.chosen(free_after(state)))
-        words = text.replace(",", " ").split()
-        if not words:
+        if not text.strip():
             return self._set(gpus=None)
-        if words == ["none"]:
-            return self._set(gpus=())
-        if not all(word.isdecimal() for word in words):
-            raise ValueError(f"{text!r} is not a list of GPUs; give one such as 0,2, or free, or none")
-        chosen = tuple(dict.fromkeys(int(word) for word in words))
+        wanted = parse_gpus(text)
+        chosen = wanted.chosen(free_after(state)) if isinstance(wanted, FreeGpus) else wanted
         missing = [index for index in chosen if index not in state.devices]
         if missing:
             there = ", ".join(map(str, state.devices))

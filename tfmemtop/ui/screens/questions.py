@@ -10,7 +10,7 @@ from tfmemtop.events.commands import GRACE_S
 from tfmemtop.exit_codes import EFFECTS
 from tfmemtop.experiments.session.next_run import NextRun, free_after, whole_memory
 from tfmemtop.findings.proposed_limit import basis, suggested_limits
-from tfmemtop.limits import FreeGpus, SuggestedLimit, typed
+from tfmemtop.limits import FreeGpus, SuggestedLimit, typed, typed_gpus
 from tfmemtop.reports.settings import SCRIPTS_OWN, chosen
 from tfmemtop.safe import safe
 from tfmemtop.state import State
@@ -145,7 +145,7 @@ def gpus_dialog(state: State, upcoming: NextRun) -> InputDialog[NextRun]:
     return InputDialog(
         "GPUs the next run may see",
         text=["Numbers as on this screen, in the order that TensorFlow should use: 0,2"],
-        value="" if gpus is None else ",".join(map(str, gpus)) or "none",
+        value="" if gpus is None else typed_gpus(gpus),
         replaces=True,
         read=lambda text: upcoming.with_gpus(text, state),
         suggestions=[("", "as the script and its environment say"), *each[:_GPUS_LISTED], ("none", "hide every GPU")],
