@@ -16,7 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.patience import until
+from tests.starting import ran
 
 USER = 54321
 """The number of the user in the container. No system has an entry for it."""
@@ -59,13 +60,9 @@ def on_read_only(folder: Path, *command: str, **variables: str) -> "subprocess.C
     Of the variables that name the user's folders, it has only *variables*.
     """
     named = ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-    return subprocess.run(
+    return ran(
         contained(*command, writable=folder),
         env={name: value for name, value in os.environ.items() if name not in named} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
     )
 
 
@@ -126,13 +123,7 @@ def _refused() -> str:
     """Return why namespaces cannot be made here; empty if they can."""
     check = "import os, sys; sys.exit(0 if (os.getpid(), os.getuid()) == (1, int(sys.argv[1])) else 3)"
     try:
-        done = subprocess.run(
-            [*_UNSHARE, sys.executable, "-c", check, str(USER)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        done = ran([*_UNSHARE, sys.executable, "-c", check, str(USER)])
     except OSError as error:
         return f"unshare: {error.strerror}"
     return done.stderr.strip() or f"unshare: exit code {done.returncode}" if done.returncode else ""

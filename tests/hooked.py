@@ -19,6 +19,7 @@ import pytest
 from tests import sparing
 from tests.forked import Forked, Forking
 from tests.patience import PATIENCE_S
+from tests.starting import ran
 from tfmemtop.engine.process.launch import path_with_hook
 
 INJECT = Path(__file__).parents[1] / "tfmemtop" / "inject"
@@ -174,6 +175,10 @@ class ProcessOutcome(NamedTuple):
     err: str
 
 
+Script = Callable[[str], str]
+"""Writes a script of this source, and returns its path."""
+
+
 class Process(Protocol):
     """A script that was started: a forked process, or a new one."""
 
@@ -212,6 +217,19 @@ def start(monitor: Monitor | None, *arguments: str, python: str = PYTHON, **more
     return subprocess.Popen(
         [python, *arguments], env=environment(monitor, **more), stdin=pipe, stdout=pipe, stderr=pipe, text=True
     )
+
+
+def line(process: Process) -> str:
+    """Return the next line that *process* prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def typed(process: Process) -> None:
+    """Type an empty line to *process*."""
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 def outcome(process: Process, typed: str = "") -> ProcessOutcome:
@@ -296,7 +314,7 @@ from importlib.util import find_spec
 print(find_spec("tensorflow").origin)
 print(version("tensorflow"))
 """
-    done = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, check=True)
+    done = ran([PYTHON, "-c", program], check=True)
     origin, version = done.stdout.splitlines()
     return Path(origin).parent, version.replace("rc", "-rc")  # as TensorFlow itself spells it
 
@@ -324,6 +342,12 @@ class Forks:
         forking = self._bare if monitor is None else self._hooked
         self._started.append(forking.start(*arguments, folder=self._folder, **more))
         return self._started[-1]
+
+    def up(self, monitor: Monitor, *arguments: str) -> Process:
+        """Start a script that prints ``up`` and then waits; return it once it waits."""
+        process = self.start(monitor, *arguments)
+        assert line(process) == "up"
+        return process
 
     def run(self, monitor: Monitor | None, *arguments: str, **more: str) -> ProcessOutcome:
         """Run a script like the function ``run``."""

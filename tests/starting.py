@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pexpect
@@ -22,14 +22,26 @@ PROGRAM = str(Path(sys.executable).with_name("tfmemtop"))
 Start = Callable[..., "pexpect.spawn[str]"]
 
 
+def ran(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    check: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run *command* to its end, without a terminal."""
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=check, timeout=PATIENCE_S, cwd=cwd, env=env
+    )
+
+
 def tfmemtop(
     *words: str, stdin: str = "", cwd: Path | None = None, variables: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the installed program to its end, without a terminal."""
-    return subprocess.run(
-        [PROGRAM, *words], input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        cwd=cwd, env={**os.environ, **sparing.for_command(words, cwd or Path()), **(variables or {})},
-    )  # fmt: skip
+    environment = {**os.environ, **sparing.for_command(words, cwd or Path()), **(variables or {})}
+    return ran([PROGRAM, *words], stdin=stdin, cwd=cwd, env=environment)
 
 
 def on_pty(

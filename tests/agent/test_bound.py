@@ -3,15 +3,13 @@
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.hooked import INJECT, VERSION, Monitor, both, outcome, start, working_tensorflow
-
-Script = Callable[[str], str]
+from tests.hooked import INJECT, VERSION, Monitor, Script, both, outcome, start, working_tensorflow
 
 AGENT = INJECT.parent / "agent"
 FILES = sorted(AGENT.rglob("*.py"))

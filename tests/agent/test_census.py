@@ -1,11 +1,8 @@
 """The census reports every variable of a real model, exact to the byte, and does not affect the model."""
 
 import json
-from collections.abc import Callable
 
-from tests.hooked import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, outcome
-
-Script = Callable[[str], str]
+from tests.hooked import OPERATIONS_ELSEWHERE, Event, Forks, Monitor, Process, Script, line, outcome, typed
 
 TRAINING = (
     """
@@ -49,8 +46,7 @@ def ask(monitor: Monitor, process: Process) -> Event:
 
 def test_a_model_to_the_byte(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(TRAINING))
-    assert process.stdout is not None and process.stdin is not None
-    printed = json.loads(process.stdout.readline())
+    printed = json.loads(line(process))
 
     census = ask(monitor, process)
     assert census["kinds"] == {"CPU:0": printed}
@@ -63,10 +59,9 @@ def test_a_model_to_the_byte(monitor: Monitor, script: Script, forks: Forks) -> 
     assert isinstance(others, list) and all(size >= 1024 for *_, size in others)
     slots = {name for name, kind, *_ in [*largest, *others] if kind == "optimizer"}
     assert {"adam/sequential_wide_kernel_momentum", "adam/sequential_wide_kernel_velocity"} <= slots
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "0\n", "operations that are not the script's"
-    assert process.stdout.readline() == "0\n", "variables kept alive"
+    typed(process)
+    assert line(process) == "0", "operations that are not the script's"
+    assert line(process) == "0", "variables kept alive"
     assert ask(monitor, process)["kinds"]["CPU:0"]["variables"] < printed["variables"]
     assert outcome(process, "\n").code == 0
 
@@ -141,7 +136,7 @@ def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script,
     It has no variable of a graph that never ran.
     """
     process = forks.start(monitor, script(SESSION))
-    assert process.stdout is not None and process.stdin is not None and process.stdout.readline() == "trained\n"
+    assert line(process) == "trained"
 
     w, r = 4 * 512 * 512, 4 * 256 * 512
     census = ask(monitor, process)
@@ -153,8 +148,7 @@ def test_variables_of_a_session_while_it_lasts(monitor: Monitor, script: Script,
         ["encoder/w/Adam", "optimizer"],
         ["encoder/w/Adam_1", "optimizer"],
     ]
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "closed\n"
+    typed(process)
+    assert line(process) == "closed"
     assert ask(monitor, process)["kinds"] == {}
     assert outcome(process, "\n").code == 0

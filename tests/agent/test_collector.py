@@ -1,11 +1,7 @@
 """Python's collector of cycles runs the script's finalizers in the script's threads, as without the hook."""
 
-from collections.abc import Callable
-
-from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import Forks, Monitor, Process, outcome
-
-Script = Callable[[str], str]
+from tests.agent.test_tensors import ask
+from tests.hooked import Forks, Monitor, Process, Script, line, outcome, typed
 
 
 def read_while_it_waits(monitor: Monitor, process: Process, times: int, readings: int) -> None:
@@ -166,8 +162,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     kept[turn % 50] = Holder(turn)
 print(seen[False], seen[True] > 100)
 """
-    process = forks.start(monitor, script(source))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(source))
     for _ in range(10):
         ask(monitor, process)
     assert outcome(process, "\n").out == "0 True\n"

@@ -1,13 +1,10 @@
 """How the script ended: its exception, failed allocations of every wording, and what held the memory at that time."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hooked import VERSION, Event, Forks, Monitor, both, run, working_tensorflow
-
-Script = Callable[[str], str]
+from tests.hooked import VERSION, Event, Forks, Monitor, Script, both, run, working_tensorflow
 
 
 @pytest.mark.parametrize(

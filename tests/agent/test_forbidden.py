@@ -1,15 +1,12 @@
 """A script may forbid, clear, replace or use up what the hook needs, and runs as it does without the hook."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.agent.test_start import broken_tensorflow
-from tests.hooked import INJECT, Forks, Monitor, both, run
-
-Script = Callable[[str], str]
+from tests.hooked import INJECT, Forks, Monitor, Script, both, run
 
 
 def test_an_environment_cleared_before_the_import(monitor: Monitor, script: Script, tmp_path: Path) -> None:

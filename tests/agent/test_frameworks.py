@@ -1,16 +1,13 @@
 """The agent reads JAX, PyTorch, CuPy and RMM, and neither initialises nor changes them."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import sparing
-from tests.hooked import PYTHON, Event, Monitor, both, outcome, run, start
+from tests.hooked import PYTHON, Event, Monitor, Script, both, line, outcome, run, start, typed
 from tests.stand_ins import FIGURES, USED, UUID, write_stand_ins
-
-Script = Callable[[str], str]
 
 WAITING = "import sys; sys.stdin.readline()\n"
 NAMES = ("in_use", "held", "peak", "limit")
@@ -120,12 +117,11 @@ def test_a_framework_is_read_once_its_import_has_ended(monitor: Monitor, script:
     version, *source = package.read_text().strip().splitlines()
     package.write_text("\n".join([*source, version]).replace("_pool =", "pause()\n_pool ="))
     process = start(monitor, script(IMPORTING + WAITING), PYTHONPATH=stand_ins)
-    assert process.stdin is not None and process.stdout is not None and process.stdout.readline() == "within\n"
+    assert line(process) == "within"
     before = len(monitor.of("framework"))
     monitor.wait_for(lambda _: len(monitor.of("framework")) > before + 3)  # RMM is read meanwhile
     assert {event["framework"] for event in monitor.of("framework")} == {"rmm"}
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     reading_of(monitor, "CuPy:0")
     assert outcome(process, "\n").code == 0
     versions = [

@@ -1,11 +1,8 @@
 """The counts of calls and tracings are right for real functions and real trainings."""
 
 import re
-from collections.abc import Callable
 
-from tests.hooked import VERSION, Event, Forks, Monitor, outcome
-
-Script = Callable[[str], str]
+from tests.hooked import VERSION, Event, Forks, Monitor, Script, outcome
 
 STEP = "Counted.step" if VERSION >= (3, 11) else "step"
 """The name of a method: older Pythons do not keep its class with it."""

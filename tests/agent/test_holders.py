@@ -1,11 +1,7 @@
 """Variables are told by what the script holds: a model, a list of models; and those that nothing holds are counted."""
 
-from collections.abc import Callable
-
-from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import VERSION, Event, Forks, Monitor, Process, outcome
-
-Script = Callable[[str], str]
+from tests.agent.test_tensors import ask
+from tests.hooked import VERSION, Event, Forks, Monitor, Script, line, outcome, typed
 
 KERAS = """
 import gc, sys
@@ -34,12 +30,6 @@ def groups(census: Event) -> dict[tuple[str, str], list[int]]:
         for holder, count, _, _, _, size, kind, items in census["alike"]
         if kind != "tensors" and holder
     }
-
-
-def started(monitor: Monitor, forks: Forks, path: str) -> Process:
-    process = forks.start(monitor, path)
-    assert line(process) == "up"
-    return process
 
 
 def test_models_that_a_list_keeps_and_one_that_has_gone(monitor: Monitor, script: Script, forks: Forks) -> None:
@@ -72,7 +62,7 @@ gc.collect()
 wait()
 """
     )
-    process = started(monitor, forks, script(source))
+    process = forks.up(monitor, script(source))
     census = ask(monitor, process)
     assert census["gone"] == []
     found = groups(census)
@@ -117,7 +107,7 @@ sys.stdin.readline()
 def test_what_the_keys_of_a_dict_a_set_and_compiled_functions_keep(
     monitor: Monitor, script: Script, forks: Forks
 ) -> None:
-    process = started(monitor, forks, script(KEYS))
+    process = forks.up(monitor, script(KEYS))
     found = {holder: [count, items] for holder, count, _, _, _, _, _, items in ask(monitor, process)["alike"]}
     assert (found["jobs[*].result"], found["waiting[*].result"], found["steps[*]"]) == ([5, 5], [4, 4], [3, 3])
     assert outcome(process, "\n").code == 0
@@ -152,7 +142,7 @@ print(heard)
 
 def test_what_a_cache_of_functools_keeps(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Python shows what such a cache holds only with an audit event. A script with an audit hook hears none."""
-    process = started(monitor, forks, script(CACHED))
+    process = forks.up(monitor, script(CACHED))
     census = ask(monitor, process)
     assert census["hidden"] is None
     assert groups(census)["variables", "adapter.<lru_cache>[*]"] == [18, 18 * 40_000, 6]
@@ -226,7 +216,7 @@ writer.gate.set()
 
 def test_what_waits_in_a_queue_or_a_coroutine(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Work of an executor has its arguments; an asyncio server, a local variable of its coroutine, has results."""
-    process = started(monitor, forks, script(WAITING))
+    process = forks.up(monitor, script(WAITING))
     census = ask(monitor, process)
     found = {row[0]: row[1] for row in census["alike"]}
     assert found["writer.executor._work_queue[*].args"] == 40  # one more is being written
@@ -255,7 +245,7 @@ jobs = {f"job-{number}": Job() for number in range(12)}
 print("up", flush=True)
 sys.stdin.readline()
 """
-    process = started(monitor, forks, script(source))
+    process = forks.up(monitor, script(source))
     found = {holder: count for holder, count, *_ in ask(monitor, process)["alike"]}
     assert found["past[*]"] == 48 and found["jobs[*].output"] == 12
     assert sorted(count for holder, count in found.items() if holder.startswith("batch[")) == [4, 4]

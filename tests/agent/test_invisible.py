@@ -1,14 +1,11 @@
 """Real trainings write, raise, warn and end exactly as they do without the hook."""
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hooked import Forks, Monitor, both, outcome, run, working_tensorflow
-
-Script = Callable[[str], str]
+from tests.hooked import Forks, Monitor, Script, both, line, outcome, run, working_tensorflow
 
 TRAINING = """
 import gc, inspect, os, pickle, sys, threading, traceback, types, warnings
@@ -111,7 +108,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals(monitor: Monitor, script: Script, number: int, forks: Forks) -> None:
     process = forks.start(monitor, script(WAITING))
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    assert line(process) == "ready"
     process.send_signal(number)
     done = outcome(process)
     assert done.code == -number  # Python ends itself by SIGINT, too, after the traceback

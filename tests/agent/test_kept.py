@@ -1,10 +1,6 @@
 """The hook keeps no object of the script alive."""
 
-from collections.abc import Callable
-
-from tests.hooked import Forks, Monitor
-
-Script = Callable[[str], str]
+from tests.hooked import Forks, Monitor, Script
 
 
 def test_no_code_is_run_and_no_pipe_is_read_for_us_and_subclasses_are_made_as_ever(

@@ -1,12 +1,9 @@
 """A look for tensors also finds gradient tapes, data sets that keep elements, and large arrays of NumPy's."""
 
 import re
-from collections.abc import Callable
 
-from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import INJECT, Forks, Monitor, outcome
-
-Script = Callable[[str], str]
+from tests.agent.test_tensors import ask
+from tests.hooked import INJECT, Forks, Monitor, Script, line, outcome, typed
 
 TAPES = """
 import sys
@@ -67,8 +64,7 @@ print(next(iter(tf.data.Dataset.range(8).shuffle(4, seed=1).batch(8))).numpy().s
 
 
 def test_data_sets_that_keep_elements(monitor: Monitor, script: Script, forks: Forks) -> None:
-    process = forks.start(monitor, script(DATASETS))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(DATASETS))
     each = 4 * 300 * 300 * 3 + 4
     assert sorted((one for one in ask(monitor, process)["buffers"] if one[0] != "generator"), key=str) == [
         ["batch", 16, each],
@@ -105,8 +101,7 @@ sys.stdin.readline()
 
 
 def test_large_arrays(monitor: Monitor, script: Script, forks: Forks) -> None:
-    process = forks.start(monitor, script(ARRAYS))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(ARRAYS))
     monitor.say(process.pid, {"do": "census"})  # without a look
     monitor.wait_for(lambda event: event["type"] == "census" and event["arrays"] != [])
     assert [row[0] for row in monitor.of("census")[-1]["arrays"]] == ["view", "flags"]
@@ -160,8 +155,7 @@ print(len(kept) == 100)
 def test_threads_and_audit_hooks_run_while_objects_are_looked_at(
     monitor: Monitor, script: Script, forks: Forks
 ) -> None:
-    process = forks.start(monitor, script(BESIDE))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(BESIDE))
     for _ in range(20):
         ask(monitor, process)
     assert outcome(process, "\n")[:2] == (0, "True\n")

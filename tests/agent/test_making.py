@@ -1,13 +1,10 @@
 """Real TensorFlow reports which line made its devices, in which environment, and what it refused."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.hooked import Forks, Monitor, outcome, start
+from tests.hooked import Forks, Monitor, Script, outcome, start
 from tfmemtop.agent.devices import VARIABLES
 from tfmemtop.settings import KEPT_VARIABLES
-
-Script = Callable[[str], str]
 
 LATE = """
 import os, sys

@@ -2,15 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.agent.test_tensors import ask, line, typed
-from tests.hooked import VERSION, Forks, Monitor, outcome
-
-Script = Callable[[str], str]
+from tests.agent.test_tensors import ask
+from tests.hooked import VERSION, Forks, Monitor, Script, line, outcome, typed
+from tests.starting import ran
 
 MAKING = """
 import collections, dataclasses, functools, json, sys, threading, types, typing, weakref
@@ -224,8 +221,7 @@ while True:
 
 def test_a_million_objects(monitor: Monitor, script: Script, forks: Forks) -> None:
     """Groups of tensors have their holder, and the script goes on while they are searched for."""
-    process = forks.start(monitor, script(MANY))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(MANY))
     # A busy machine may leave one search too little time.
     looks = (ask(monitor, process) for _ in range(9))
     census = next(look for look in looks if look["hidden"] != "late")
@@ -260,5 +256,5 @@ def test_packages_are_no_part_of_the_script_wherever_they_were_installed(tmp_pat
         "print([Classes().is_librarys(name) for name in ('keras.layers', 'another', 'own')])\n"
     )
     variables = {**os.environ, "PYTHONPATH": f"{installed}:{Path(__file__).parents[2]}"}
-    done = subprocess.run([sys.executable, tmp_path / "train.py"], env=variables, capture_output=True, text=True)
+    done = ran([sys.executable, tmp_path / "train.py"], env=variables)
     assert done.stdout == "[True, True, False]\n", done.stderr

@@ -3,9 +3,7 @@
 import json
 from collections.abc import Callable
 
-from tests.hooked import Event, Forks, Monitor, outcome, start
-
-Script = Callable[[str], str]
+from tests.hooked import Event, Forks, Monitor, Script, line, outcome, start, typed
 
 MIB = 1 << 20
 
@@ -29,8 +27,7 @@ tf.config.set_visible_devices([], "CPU")
 def test_figures_and_settings_are_those_of_tensorflow(monitor: Monitor, script: Script, forks: Forks) -> None:
     path = script(FAILING)
     process = forks.start(monitor, path)
-    assert process.stdout is not None and process.stdin is not None
-    printed = json.loads(process.stdout.readline())
+    printed = json.loads(line(process))
     # The same is in use before the script reaches its peak.
     figures = printed["current"], printed["peak"]
     reading = monitor.wait_for(
@@ -121,13 +118,11 @@ def reading_of(pid: int) -> Callable[[Event], bool]:
 
 def test_children_each_speak_for_themselves(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(CHILDREN))
-    assert process.stdout is not None and process.stdin is not None
     for _ in ("forked", "spawned"):
-        pid = int(process.stdout.readline().split()[0])
+        pid = int(line(process).split()[0])
         monitor.wait_for(reading_of(pid))
         assert monitor.of("hook", pid) and monitor.of("effective", pid)
-        process.stdin.write("\n")
-        process.stdin.flush()
+        typed(process)
     ended = outcome(process)
     assert ended.code == 0, ended.err
     # This child was forked from an initialised TensorFlow: the lock of its allocator may never be released.
@@ -151,8 +146,7 @@ sys.stdin.readline()
 
 def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(LONG))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "first\n"
+    assert line(process) == "first"
     monitor.wait_for(lambda event: event["type"] == "allocator")
     monitor.die()
     assert outcome(process, "\n\n")[:2] == (0, "last\n")
@@ -160,13 +154,11 @@ def test_a_monitor_that_dies_is_not_missed(monitor: Monitor, script: Script, for
 
 def test_a_monitor_that_does_not_read_holds_nothing_up(monitor: Monitor, script: Script, forks: Forks) -> None:
     process = forks.start(monitor, script(LONG))
-    assert process.stdout is not None and process.stdin is not None
-    assert process.stdout.readline() == "first\n"
+    assert line(process) == "first"
     monitor.wait_for(lambda event: event["type"] == "allocator")
     monitor.stop_reading()
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "last\n"
+    typed(process)
+    assert line(process) == "last"
     monitor.go_on_reading()
     # The events that could wait come first, then current readings again.
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 4 * MIB)

@@ -3,14 +3,11 @@
 import shutil
 import venv
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hooked import INJECT, PYTHON, Forks, Monitor, both, outcome, run, start
-
-Script = Callable[[str], str]
+from tests.hooked import INJECT, PYTHON, Forks, Monitor, Script, both, outcome, run, start
 
 LOOK = """
 import sys

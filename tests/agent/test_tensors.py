@@ -1,13 +1,10 @@
 """Live tensors are found wherever the script keeps them, exact to the byte, and no reference to them is kept."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-from tests.hooked import OPERATIONS_ELSEWHERE, VERSION, Event, Forks, Monitor, Process, outcome
+from tests.hooked import OPERATIONS_ELSEWHERE, VERSION, Event, Forks, Monitor, Process, Script, line, outcome, typed
 from tfmemtop.help import topic
-
-Script = Callable[[str], str]
 
 HELD = (
     """
@@ -62,17 +59,6 @@ def ask(monitor: Monitor, process: Process) -> Event:
     return found()[-1]
 
 
-def typed(process: Process) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-
-
-def line(process: Process) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
 def rows(census: Event) -> dict[int, list[Any]]:
     """Return the rows of the large tensors by the second extent of their shape."""
     return {row[2][1]: row for row in census["largest"] if row[1] == "tensors" and len(row[2]) == 2}
@@ -121,8 +107,7 @@ holder.kept = [tf.zeros([200, 300]) for _ in range(4)]
 print("up", flush=True)
 sys.stdin.readline()
 """
-    process = forks.start(monitor, script(source))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(source))
     census = ask(monitor, process)
     assert census["alike"][:3] == [
         ["many", 3000, [1000], "float32", "CPU:0", 12_000_000, "tensors", 3000],
@@ -209,8 +194,7 @@ def run():
 
 run()
 """
-    process = forks.start(monitor, script(source))
-    assert line(process) == "up"
+    process = forks.up(monitor, script(source))
     monitor.wait_for(lambda event: event["type"] == "census" and "CPU:0" in event["kinds"])
     typed(process)
     unasked = json.loads(line(process))

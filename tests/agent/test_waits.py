@@ -1,17 +1,14 @@
 """A pool that runs out is reported while TensorFlow still tries."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.hooked import Forks, Monitor, outcome
+from tests.hooked import Forks, Monitor, Script, line, outcome, typed
 from tfmemtop.engine.sources.chunk_maps import read_chunks
 from tfmemtop.events import Chunks
 from tfmemtop.tensorflow_text import parse_exhausted
-
-Script = Callable[[str], str]
 
 MIB = 1 << 20
 
@@ -53,15 +50,12 @@ def data(tmp_path: Path) -> Path:
 
 def test_the_pool_is_put_down_long_before_the_error(monitor: Monitor, script: Script, forks: Forks, data: Path) -> None:
     process = forks.start(monitor, script(RUNNING_OUT), "room", "fail", TF_CPU_BFC_MEM_LIMIT_IN_MB="64")
-    assert process.stdout is not None and process.stdin is not None
     monitor.wait_for(lambda event: sum(bool(one["in_use"] or one["peak"]) for one in monitor.of("allocator")) > 20)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "made\n"
+    typed(process)
+    assert line(process) == "made"
     assert not [event for event in monitor.events if exhausted(event)], "no wait is seen where there is room"
     monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 16 * MIB)
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     put_down = monitor.wait_for(exhausted)
     where = monitor.of("waiting")[0]
     assert where["operation"] == "Empty" and where["code"].startswith("tf.raw_ops.Empty(")

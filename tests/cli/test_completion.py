@@ -11,7 +11,7 @@ import pytest
 
 from tests.own_sessions import own_sessions
 from tests.patience import end
-from tests.starting import PROGRAM, Start, on_pty
+from tests.starting import PROGRAM, Start, on_pty, ran
 from tfmemtop.cli import NAMES
 from tfmemtop.cli.parser import parsers
 from tfmemtop.engine.stream.kept_sessions import kept_recordings
@@ -24,7 +24,7 @@ COMMANDS = set(NAMES)
 @cache
 def script_for(shell: str) -> str:
     """Return the script that the program prints for *shell*."""
-    return subprocess.run([PROGRAM, "completion", shell], capture_output=True, text=True, check=True).stdout
+    return ran([PROGRAM, "completion", shell], check=True).stdout
 
 
 def in_bash(line: str, folder: Path) -> set[str]:
@@ -33,7 +33,7 @@ def in_bash(line: str, folder: Path) -> set[str]:
     quoted = " ".join(f"'{word}'" for word in words)
     asked = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _tfmemtop; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     program = "compopt() { :; }\n" + script_for("bash") + asked
-    done = subprocess.run(["bash", "--norc", "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    done = ran(["bash", "--norc", "-c", program], cwd=folder)
     assert done.stderr == ""
     return set(done.stdout.splitlines()) - {""}
 
@@ -134,9 +134,7 @@ def test_a_real_fish_completes(line: str, offered: set[str], tmp_path: Path) -> 
     script.write_text(script_for("fish"))
     (tmp_path / "my run.jsonl").write_text("")
     program = f"source {script}; complete -C '{line}'"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = ran(["fish", "--no-config", "-c", program], cwd=tmp_path)
     assert done.stderr == ""
     assert {entry.partition("\t")[0] for entry in done.stdout.splitlines()} == offered
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooked import PYTHON
-from tests.patience import PATIENCE_S
-from tests.starting import tfmemtop
+from tests.starting import ran, tfmemtop
 from tfmemtop.events import recording
 from tfmemtop.findings.review import RunReview, review, verdict
 
@@ -70,10 +69,7 @@ def recorded(folder: Path, source: str, framework: str) -> "tuple[subprocess.Com
 
 def test_a_training_is_recorded_and_is_as_without_tfmemtop(framework: str, tmp_path: Path) -> None:
     done, seen = recorded(tmp_path, TRAINING, framework)
-    bare = subprocess.run(
-        [PYTHON, str(tmp_path / "train.py")], env=os.environ | {"KERAS_BACKEND": framework}, capture_output=True,
-        text=True, check=False, timeout=PATIENCE_S,
-    )  # fmt: skip
+    bare = ran([PYTHON, str(tmp_path / "train.py")], env=os.environ | {"KERAS_BACKEND": framework})  # fmt: skip
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
     assert done.returncode == 0 and "tensorflow" not in done.stdout
     found = verdict(seen)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.contained import on_read_only, without
 from tests.patience import PATIENCE_S
-from tests.starting import PROGRAM, tfmemtop
+from tests.starting import PROGRAM, ran, tfmemtop
 from tfmemtop import __version__
 from tfmemtop.cli.main import main
 from tfmemtop.events import ProcessReadings, Session, decode_event
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.programs
 
 def test_the_version_is_told_by_python_m_as_well() -> None:
     assert tfmemtop("--version").stdout == f"tfmemtop {__version__}\n"
-    done = subprocess.run([sys.executable, "-m", "tfmemtop", "-V"], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-m", "tfmemtop", "-V"], check=True)
     assert done.stdout == f"tfmemtop {__version__}\n"
 
 
@@ -58,9 +58,7 @@ PRINTING = {
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", f"{PROGRAM} {line}"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    return ran(["bash", "-c", f"{PROGRAM} {line}"])
 
 
 @pytest.mark.parametrize(
@@ -149,14 +147,7 @@ def linked(tmp_path: Path) -> str:
 
 def test_it_starts_without_a_path(tmp_path: Path, linked: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PATH"}
-    done = subprocess.run(
-        [linked, "record", "-o", str(tmp_path / "run.jsonl"), "--", *TELLS],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = ran([linked, "record", "-o", str(tmp_path / "run.jsonl"), "--", *TELLS], env=environment)
     assert (done.returncode, done.stdout) == (0, "None\n")
     assert all(line.startswith("tfmemtop: ") for line in done.stderr.splitlines()), done.stderr
 
@@ -165,7 +156,7 @@ def test_it_starts_where_there_is_no_shell(tmp_path: Path, linked: str) -> None:
     """As in a container's image that contains Python and little else."""
     hidden = ("sh", "bash", "env", "readlink")
     command = without(hidden, linked, "record", "-o", str(tmp_path / "run.jsonl"), "--", *TELLS)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = ran(command)
     assert (done.returncode, done.stdout) == (0, f"{os.environ['PATH']}\n"), done.stderr
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM, Start, ended, tfmemtop
+from tests.starting import PROGRAM, Start, ended, ran, tfmemtop
 from tfmemtop import events as ev
 from tfmemtop.events.recording import read
 
@@ -47,13 +47,7 @@ def test_where_too_few_threads_can_be_started_the_script_runs_without_us(tmp_pat
     user = ["--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps", reading, "--ambient-caps", reading]
     limited = ["prlimit", "--nproc=10", "setpriv", *user]
     script = ["sh", "-c", "(sleep 0.5; echo in one) | cat | cat | cat | cat | cat | cat; exit 5"]
-    done = subprocess.run(
-        [*limited, PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", *script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = ran([*limited, PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", *script])
     assert (done.returncode, done.stdout) == (5, "in one\n")
     # The folders are another user's, which is told before.
     assert "the command runs without tfmemtop" in done.stderr.splitlines()[-1]
@@ -62,7 +56,7 @@ def test_where_too_few_threads_can_be_started_the_script_runs_without_us(tmp_pat
 def test_with_too_little_memory_the_script_runs_without_us(tmp_path: Path) -> None:
     limited = ["prlimit", f"--as={100 << 20}"]
     command = [*limited, PROGRAM, "record", "-o", str(tmp_path / "run.jsonl"), "--", "sh", "-c", "echo ran; exit 5"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = ran(command)
     assert (done.returncode, done.stdout) == (5, "ran\n")
     (line,) = done.stderr.splitlines()
     assert "the command runs without tfmemtop" in line and "ulimit -v" in line

@@ -10,7 +10,7 @@ from msgspec import json
 from tests.cluster.conftest import Monitored
 from tests.cluster.exporters import GIB, Host, Rank, exporting
 from tests.cluster.prometheus import configuration, prometheus
-from tests.patience import PATIENCE_S
+from tests.starting import ran
 from tfmemtop.cluster.client import Address, PrometheusClient, Queries
 from tfmemtop.cluster.rows import Silence
 from tfmemtop.cluster.watch import Asking, Seen
@@ -87,7 +87,7 @@ def test_printed_once_with_the_login_in_a_file(monitored: Monitored, tmp_path: P
 
     def printed(*options: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "tfmemtop", "cluster", "--prometheus", monitored.prometheus.url, "--once"]
-        return subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        return ran([*command, *options])
 
     done = printed("--login-file", str(login), "--json", "--job", "42")
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,7 +108,7 @@ def test_the_manuals_file_for_prometheus_is_valid(tmp_path: Path) -> None:
     page = topic("cluster")
     (tmp_path / "prometheus.yml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
     checked = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
-    done = subprocess.run(checked, capture_output=True, text=True, check=False)
+    done = ran(checked)
     assert done.returncode == 0, done.stderr
 
 

@@ -15,13 +15,18 @@ from tfmemtop.engine.stream.backlog import POINTS, Backlog
 from tfmemtop.events.recording import read
 
 
+def kept_of(stream: Iterable[events.Event]) -> list[events.Event]:
+    """Return what is kept of *stream*."""
+    backlog = Backlog()
+    for event in stream:
+        backlog.add(event)
+    return backlog.events()
+
+
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=50), st.integers(1, 200))
 def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list[int], repeats: int) -> None:
-    backlog = Backlog()
     told = [s.allocator(float(t), 1, in_use) for t, in_use in enumerate(pattern * repeats)]
-    for event in told:
-        backlog.add(event)
-    kept = backlog.events()
+    kept = kept_of(told)
     assert len(kept) <= POINTS + 2
     assert kept[-1] == told[-1]
     assert max(e.in_use or 0 for e in kept if isinstance(e, events.Allocator)) == max(pattern)
@@ -30,35 +35,26 @@ def test_a_curve_keeps_its_highest_and_its_newest_in_bounded_space(pattern: list
 
 
 def test_a_day_of_readings_is_thinned_evenly() -> None:
-    backlog = Backlog()
-    for t in range(86_400):
-        backlog.add(s.allocator(float(t), 1, 1))
-    times = [event.t for event in backlog.events()]
+    times = [event.t for event in kept_of(s.allocator(float(t), 1, 1) for t in range(86_400))]
     assert POINTS / 2 <= len(times) <= POINTS + 2
     assert max(b - a for a, b in pairwise(times)) <= 2 * 86_400 / (POINTS / 2)
 
 
 def test_the_last_look_and_the_censuses_of_windows_are_kept_beside_the_newest_census() -> None:
-    backlog = Backlog()
     told = [
         events.Census(
             t=float(t), pid=1, kinds={}, largest=[], tensors=t if t in (1, 3) else None, window=t if t == 5 else 0
         )
         for t in range(100)
     ]
-    for event in told:
-        backlog.add(event)
-    kept = backlog.events()
+    kept = kept_of(told)
     assert len(kept) < 15 and all(told[t] in kept for t in (3, 5, 99))
 
 
 def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
-    backlog = Backlog()
-    backlog.add(s.run())
     written = [f"{n:08}\n" for n in range(40_000)]
-    for n, line in enumerate(written):
-        backlog.add(events.Output(t=float(n), run=1, text=line))
-    kept = [event for event in backlog.events() if isinstance(event, events.Output)]
+    told = [s.run(), *(events.Output(t=float(n), run=1, text=line) for n, line in enumerate(written))]
+    kept = [event for event in kept_of(told) if isinstance(event, events.Output)]
     text = "".join(event.text for event in kept)
     assert "".join(written).endswith(text)
     assert 32 * 1024 < len(text) <= 64 * 1024
@@ -66,28 +62,15 @@ def test_output_kept_is_the_newest_and_says_what_was_left_out() -> None:
 
 
 def test_processes_that_came_and_went_are_forgotten() -> None:
-    backlog = Backlog()
-    for pid in range(5000):
-        backlog.add(s.process(float(pid), pid))
-        backlog.add(s.alive(float(pid), pid))
-    assert [event.pid for event in backlog.events() if isinstance(event, events.Process)] == [4999]
+    told = (event for pid in range(5000) for event in (s.process(float(pid), pid), s.alive(float(pid), pid)))
+    assert [event.pid for event in kept_of(told) if isinstance(event, events.Process)] == [4999]
 
 
 def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_peak() -> None:
-    backlog = Backlog()
-    backlog.add(s.run(pid=1))
-    for pid in (1, 2):
-        backlog.add(s.process(0.2, pid))
-        backlog.add(s.hook(0.3, pid))
-    backlog.add(s.alive(0.5, 1, 2))
-    for t in range(500):
-        for pid in (1, 2):
-            backlog.add(s.allocator(1.0 + t, pid, 900 if t == 77 else t))
-    backlog.add(s.alive(600.0))
-    curves = {
-        pid: [e.in_use or 0 for e in backlog.events() if isinstance(e, events.Allocator) and e.pid == pid]
-        for pid in (1, 2)
-    }
+    told = [s.run(pid=1), s.process(0.2, 1), s.process(0.2, 2), s.hook(0.3, 1), s.hook(0.3, 2), s.alive(0.5, 1, 2)]
+    told += [s.allocator(1.0 + t, pid, 900 if t == 77 else t) for t in range(500) for pid in (1, 2)]
+    kept = [event for event in kept_of([*told, s.alive(600.0)]) if isinstance(event, events.Allocator)]
+    curves = {pid: [event.in_use or 0 for event in kept if event.pid == pid] for pid in (1, 2)}
     assert len(curves[1]) == 500  # the run's own process, whose curve a late reader needs whole
     assert len(curves[2]) <= 62
     assert max(curves[2]) == 900
@@ -95,23 +78,17 @@ def test_curves_of_children_that_have_ended_are_kept_coarsely_and_with_their_pea
 
 
 def test_counts_of_functions_keep_the_first_and_the_newest() -> None:
-    backlog = Backlog()
     counted = [
         events.Functions(t=float(t), pid=1, functions=[events.Traced("step", t, 1, "a.py", 1)]) for t in range(500)
     ]
-    for event in counted:
-        backlog.add(event)
-    kept = backlog.events()
+    kept = kept_of(counted)
     assert kept[0] == counted[0] and kept[1:] == counted[-len(kept) + 1 :]
     assert 30 <= len(kept) <= 60
 
 
 def test_the_window_of_the_highest_peak_is_kept_however_many_follow() -> None:
-    backlog = Backlog()
     told = [w.step(rows=4096 if t == 2 else 1024).done(t=float(t)) for t in range(20)]
-    for event in told:
-        backlog.add(event)
-    kept = backlog.events()
+    kept = kept_of(told)
     assert told[2] in kept and told[0] in kept and kept[-1] == told[-1] and len(kept) < 10
 
 
@@ -140,7 +117,5 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
     "name", ["cpu-demo", "cpu-attached", "h100-resnet-xla", "h200-four-cards", "h200-runs", "leaks/leak", "seeds/twins"]
 )
 def test_a_late_reader_knows_what_an_early_one_knows(name: str) -> None:
-    backlog, told = Backlog(), list(read(RECORDINGS / f"{name}.jsonl").events())
-    for event in told:
-        backlog.add(event)
-    assert known(backlog.events()) == known(told)
+    told = list(read(RECORDINGS / f"{name}.jsonl").events())
+    assert known(kept_of(told)) == known(told)

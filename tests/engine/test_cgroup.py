@@ -1,14 +1,13 @@
 """The memory limit that holds, read from files as container engines, batch systems and systemd lay them out."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, ran
 from tfmemtop.engine.sources.cgroup import OomCounter, available, hierarchies, host_memory, limits
 from tfmemtop.engine.sources.processes import machine_memory
 from tfmemtop.limits import HostOwner
@@ -177,15 +176,11 @@ def group() -> Iterator[Path]:
 
 @pytest.mark.programs
 def test_a_real_limit(group: Path) -> None:
-    asked = subprocess.run(
-        [sys.executable, "-c", _JOIN_AND_ASK, str(group)], capture_output=True, text=True, check=True
-    )
+    asked = ran([sys.executable, "-c", _JOIN_AND_ASK, str(group)], check=True)
     size, owner, machine = asked.stdout.split()
     assert (int(size), int(machine)) == (GIB, machine_memory())
     whose = {"cgroup": "this control group", "container": "this container"}[owner]
     record = [PROGRAM, "record", "-o", "/dev/null", "--cpu-pool", "2G", "--", "true"]
-    refused = subprocess.run(
-        [sys.executable, "-c", _JOIN_AND_ASK, str(group), *record], capture_output=True, text=True, check=False
-    )
+    refused = ran([sys.executable, "-c", _JOIN_AND_ASK, str(group), *record])
     assert refused.returncode == 2
     assert refused.stderr == f"tfmemtop: --cpu-pool: 2G is more than {whose} has, 1.0 GiB\n"

@@ -5,7 +5,6 @@ would look for: the figures that are known, and why the others are missing.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from tests import streams as s
 from tests.contained import contained
 from tests.nvml_tables import GIB, MIB, TABLES, Table, card, play, row
+from tests.starting import ran
 from tests.ui.shown import Recorded, drawn, text_of
 from tfmemtop import events
 from tfmemtop.cli import once
@@ -285,10 +285,10 @@ def test_a_hooked_process_stays_known_while_others_come_and_go() -> None:
 @pytest.mark.programs
 def test_a_process_in_a_namespace_of_its_own_knows_it() -> None:
     ask = "from tfmemtop.engine.sources.processes import pid_namespace; print(pid_namespace())"
-    here = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+    here = ran([sys.executable, "-c", ask], check=True).stdout.strip()
     assert here == pid_namespace()
     apart = contained(sys.executable, "-c", ask)
-    done = subprocess.run(apart, capture_output=True, text=True, check=True)
+    done = ran(apart, check=True)
     assert done.stdout.strip() == "other"
 
 

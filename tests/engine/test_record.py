@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.patience import PATIENCE_S, until
+from tests.starting import ran
 from tfmemtop.engine.sources.processes import descendants, read_command
 from tfmemtop.engine.stream.folders import sessions
 from tfmemtop.engine.stream.server import connect
@@ -185,8 +186,6 @@ for _ in range(3):
         hook.send(b"[" * 30_000 + b"]" * 30_000)
 """
     path = tmp_path / "r"
-    done = subprocess.run(
-        recording(path, sys.executable, "-c", program), capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    )
+    done = ran(recording(path, sys.executable, "-c", program), check=True)
     assert "recorded 0 None None" in done.stderr
     assert isinstance(list(read(path).events())[-1], RunEnd | HookEnd)

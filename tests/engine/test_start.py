@@ -15,8 +15,8 @@ import pytest
 from tests.disks import small_disk
 from tests.engines import Engines
 from tests.own_sessions import own_sessions
-from tests.patience import PATIENCE_S, end
-from tests.starting import PROGRAM, on_pty
+from tests.patience import end
+from tests.starting import PROGRAM, on_pty, ran
 from tfmemtop.engine.stream.folders import open_session, sessions
 from tfmemtop.events import Notice, RunEnd
 
@@ -59,9 +59,7 @@ def test_a_recorder_is_deaf_to_what_is_meant_for_the_script(
             Path(hostile["PYTHONPATH"], f"{name}.py").unlink()
     command = ["sh", "-c", f"env -0 >{tmp_path}/env; exit 7"]
     arguments = [*ours, "record", "-o", str(tmp_path / "r"), "--", *command]
-    done = subprocess.run(
-        arguments, env=hostile, cwd=hostile["PYTHONPATH"], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = ran(arguments, cwd=Path(hostile["PYTHONPATH"]), env=hostile)
     assert (done.returncode, done.stdout) == (7, "")
     assert "Traceback" not in done.stderr and "ended with exit code 7" in done.stderr
     assert _untouched(tmp_path / "env", hostile)
@@ -98,7 +96,7 @@ def test_no_variable_of_ours_and_no_locale_is_added(tmp_path: Path) -> None:
     """In the C locale Python sets LC_CTYPE, for itself and for every process that it starts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     arguments = [PROGRAM, "record", "-o", str(tmp_path / "r"), "--", "env"]
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    done = ran(arguments, env=environment, check=True)
     names = {line.partition("=")[0] for line in done.stdout.splitlines()}
     assert names - environment.keys() - {"PYTHONPATH"} == {
         "TFMEMTOP_SOCKET",
@@ -176,7 +174,7 @@ def test_what_dead_owners_left_is_swept_at_the_next_start(tmp_path: Path, monkey
     with subprocess.Popen(arguments, stdout=subprocess.PIPE) as recorder:
         assert recorder.stdout and recorder.stdout.readline() == b"up\n"
         (left,) = (tmp_path / "tfmemtop").iterdir()
-        children = subprocess.run(["pgrep", "-f", "sleep 300", "-P", str(recorder.pid)], capture_output=True, text=True)
+        children = ran(["pgrep", "-f", "sleep 300", "-P", str(recorder.pid)])
         recorder.kill()
         for child in children.stdout.split():
             os.kill(int(child), signal.SIGKILL)

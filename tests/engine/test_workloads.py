@@ -21,7 +21,7 @@ from tfmemtop.engine.sources.workloads import (
     with_environment,
     with_watcher,
 )
-from tfmemtop.events.machine import Workload, workload_facts
+from tfmemtop.events.machine import Workload
 
 A = "ff90ed5efd657539ce42198e0d61661d62f2a5d8de9439e2aeb046fb1ef4e0af"
 B = "9e073649debeec6d511391c9ec7627ee67ce3a3fb508b0fa0437a97f8e58ba98"
@@ -188,28 +188,6 @@ def test_what_the_environment_adds(name: str) -> None:
     found = with_environment(group, environment | {"HOSTNAME": host}, "node1")
     assert {field: getattr(found, field) for field in added} == added
     assert found.short == short
-
-
-def test_the_details_name_all_that_is_known() -> None:
-    whole = Workload(
-        engine="containerd",
-        container=B,
-        name="trainer",
-        pod="train-0",
-        pod_uid=UID,
-        namespace="ml",
-        job="812",
-        step="0",
-        job_name="mnist",
-        notebook="a.ipynb",
-    )
-    assert list(workload_facts(whole)) == [
-        ("container", f"trainer, {B[:12]}, containerd"),
-        ("pod", f"train-0, namespace ml, uid {UID}"),
-        ("job", "812, step 0, mnist"),
-        ("notebook", "a.ipynb"),
-    ]
-    assert whole.short == "train-0/job 812.0/a.ipynb"
 
 
 def laid_out(root: Path, group: str, files: dict[str, str]) -> Path:

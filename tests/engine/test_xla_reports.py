@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 
 from tests import sparing, streams
 from tests.once import once
-from tests.patience import PATIENCE_S
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, ran
 from tests.xla.test_cluster import KERAS, LOOP, assignment, cluster, module
 from tfmemtop.engine.sources import xla_reports
 from tfmemtop.engine.sources.xla_reports import XlaReports
@@ -40,13 +38,9 @@ class Recorded:
 def _record(folder: Path) -> None:
     path, sessions = folder / "run.jsonl", folder / "sessions"
     sessions.mkdir()
-    done = subprocess.run(
+    done = ran(
         [PROGRAM, "record", "-o", str(path), "--xla-report", "--cpu-pool", "1G", "--", sys.executable, str(SCRIPT)],
         env=os.environ | sparing.variables("") | {"XLA_FLAGS": USERS, "XDG_RUNTIME_DIR": str(sessions)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     (folder / "output").write_text(done.stdout)

@@ -71,13 +71,6 @@ def test_what_it_finds_worked_and_what_it_names_failed(
     assert len({one.value for one in made.tried}) == len(made.tried), "nothing is tried twice"
 
 
-def test_what_grows_and_what_does_not() -> None:
-    made = search(150 * MIB, 2 * MIB, 2048 * MIB, Wanted("batch", 1, 4096))
-    assert made.growth is not None
-    assert made.growth.fixed == pytest.approx(150 * MIB, rel=0.01)
-    assert made.growth.each == pytest.approx(2 * MIB, rel=0.01)
-
-
 def test_peaks_near_the_limit_do_not_tell_what_grows() -> None:
     made = LargestSearch(Wanted("batch", 1, 4096), 9, 320 * MIB)
     for value, peak in ((64, 21), (97, 30), (984, 275), (1003, 275.5)):

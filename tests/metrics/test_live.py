@@ -7,7 +7,6 @@ import asyncio
 import http.client
 import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from tests.engines import READS, Engines, ended
 from tests.metrics.scraping import address_in, events_until, get, scrape, served, value, watched
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S, until
+from tests.starting import ran
 from tests.streams import run, session
 from tfmemtop.engine.metrics import open_exporter
 from tfmemtop.engine.metrics.page import THREADS
@@ -178,5 +178,5 @@ def test_many_silent_connections_and_nonsense_take_a_bounded_number_of_threads_a
 def test_promtool_finds_no_fault(name: str) -> None:
     with served(watched(events_until(name, 0.6))) as url:
         _, text = get(url)
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    done = ran(["promtool", "check", "metrics"], stdin=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

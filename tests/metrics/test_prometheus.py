@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.cluster.prometheus import Prometheus, prometheus
 from tests.metrics.scraping import address_in, events_until, served, watched
 from tests.metrics.test_record import ended, recorded
 from tests.patience import until
+from tests.starting import ran
 from tfmemtop import help
 from tfmemtop.cli.dashboard import DASHBOARD
 from tfmemtop.cli.parser import parse
@@ -112,7 +112,7 @@ def test_promtool_takes_the_manuals_files_and_its_rules_fire(tmp_path: Path) -> 
 
 
 def promtool(folder: Path, *arguments: str) -> None:
-    found = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    found = ran(["promtool", *arguments], cwd=folder)
     assert found.returncode == 0, found.stdout + found.stderr
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.notebook import Notebook
 from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, ran
 from tfmemtop import events as ev
 from tfmemtop.cli import main as cli
 from tfmemtop.engine.sources.processes import find, is_alive
@@ -61,7 +61,7 @@ def test_the_kernel_is_the_process_that_jupyter_started_and_is_as_without_us(not
 
 def test_the_session_is_listed_and_an_interrupt_is_the_cells(notebook: Notebook) -> None:
     session = notebook.session()
-    listed = subprocess.run([PROGRAM, "ls"], capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+    listed = ran([PROGRAM, "ls"], check=True).stdout
     assert f"{session.id} " in listed and "ipykernel_launcher" in listed and "running" in listed
     cell = "import time; print('sleeps'); time.sleep(600)"
     assert notebook.run(cell, printed=notebook.manager.interrupt_kernel).startswith("sleeps\nKeyboardInterrupt")
@@ -106,7 +106,7 @@ def test_a_kernel_that_cannot_be_watched_starts_all_the_same(jupyter: Path) -> N
         finally:
             notebook.end()
     assert "this kernel runs without tfmemtop: there is no GPU 999" in log.read_text()
-    listed = subprocess.run([PROGRAM, "kernel", "list"], capture_output=True, text=True, check=True).stdout
+    listed = ran([PROGRAM, "kernel", "list"], check=True).stdout
     assert [line.split()[0] for line in listed.splitlines()] == ["refused", "tfmemtop"]
     subprocess.run([PROGRAM, "kernel", "remove", "--name", "refused"], check=True)
     assert not spec.parent.exists()
@@ -143,5 +143,5 @@ def test_a_kernel_that_vs_code_does_not_list_is_installed_with_a_warning(
     ],
 )
 def test_what_cannot_be_installed_is_refused_in_one_line(jupyter: Path, arguments: list[str], said: str) -> None:
-    done = subprocess.run([PROGRAM, "kernel", *arguments], capture_output=True, text=True, check=False)
+    done = ran([PROGRAM, "kernel", *arguments])
     assert done.returncode in (1, 2) and done.stderr.count("\n") == 1 and said in done.stderr

@@ -3,15 +3,14 @@
 import asyncio
 import json
 import secrets
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.notebook import Notebook
 from tests.notebooks.test_screen import _screen, _shown, _until
-from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.patience import until
+from tests.starting import PROGRAM, ran
 from tests.ui.shown import press
 from tfmemtop import events as ev
 from tfmemtop.cli.live import successor
@@ -45,7 +44,7 @@ def _run(session: SessionInfo) -> ev.Run:
 
 
 def _told(*command: str) -> str:
-    done = subprocess.run([PROGRAM, *command], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    done = ran([PROGRAM, *command], check=True)
     return " ".join(done.stdout.split())
 
 

@@ -1,14 +1,13 @@
 """A notebook that trains: its lines are shown as lines of its cells."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.notebook import Notebook
-from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.patience import until
+from tests.starting import PROGRAM, ran
 from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.engine.stream.kept_sessions import place_for
 from tfmemtop.findings.judgement import findings
@@ -44,9 +43,7 @@ def notebook(jupyter: Path) -> Iterator[Notebook]:
 
 
 def _told(notebook: Notebook, *command: str) -> str:
-    done = subprocess.run(
-        [PROGRAM, *command, notebook.session().id], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
+    done = ran([PROGRAM, *command, notebook.session().id])
     return done.stdout
 
 

@@ -33,9 +33,6 @@ def said_by_hook(sent: dict[str, Any]) -> str:
     return probe_text(event)
 
 
-Script = Callable[[str], str]
-
-
 class Compiler:
     """A compiler that copies the library built by the real one, and counts how often it links one.
 

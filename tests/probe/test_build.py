@@ -8,13 +8,13 @@ import os
 import re
 import shlex
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.probe.cached import Compiler, said
+from tests.starting import ran
 from tfmemtop.cli import doctor
 from tfmemtop.cli.interpreter import Interpreter
 from tfmemtop.probe.build import ADDRESSES, build, find_compiler
@@ -30,13 +30,7 @@ print(json.dumps(build(Path(sys.argv[1]))._asdict()))
 
 def command(tensorflow: tuple[Path, str], **variables: str) -> Built:
     """Build in a separate process, as the engine does, but not with the lowest priority."""
-    done = subprocess.run(
-        [sys.executable, "-c", BUILDS, *map(str, tensorflow)],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran([sys.executable, "-c", BUILDS, *map(str, tensorflow)], env={**os.environ, **variables}, check=True)
     return Built(**json.loads(done.stdout))
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.disks import small_disk
-from tests.hooked import PYTHON
+from tests.hooked import PYTHON, Script
 from tests.patience import PATIENCE_S
-from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, Script, said, speaker
+from tests.probe.cached import LOADING, TRAINING, UNTIL_TOLD_TO_END, Compiler, Recorded, said, speaker
 from tests.probe.test_build import BUILDS, command
 from tfmemtop.agent.native import VERSION
 from tfmemtop.events import Allocator, Probe, ProbeState

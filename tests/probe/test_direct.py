@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.engines import Engines
 from tests.forked import Fork
-from tests.hooked import INJECT, Monitor, outcome
+from tests.hooked import INJECT, Monitor, Script, outcome, typed
 from tests.own_sessions import own_sessions
 from tests.pools import check_map
 from tests.probe.test_engine import POOL, TRAINING
@@ -24,7 +23,6 @@ from tfmemtop.events.probe import LAYOUTS as KNOWN
 from tfmemtop.findings.probe import probe_text
 from tfmemtop.probe.cache import checksum_of
 
-Script = Callable[[str], str]
 MIB = 1 << 20
 ROOT = INJECT.parents[1]
 
@@ -179,8 +177,7 @@ def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork,
         with pytest.raises(ValueError):
             read_chunks(tmp_path, msgspec.structs.replace(chunks, **change))
 
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     told = json.loads(process.stdout.readline())
     direct, native, public = told["readings"]
     assert direct == native and direct[1:3] == public

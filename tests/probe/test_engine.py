@@ -5,11 +5,12 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.engines import Engines
+from tests.hooked import Script
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, Compiler, speaker
@@ -21,8 +22,6 @@ from tfmemtop.engine.stream.folders import listen
 from tfmemtop.events.allocations import WindowAllocations, unpack
 from tfmemtop.events.recording import read
 from tfmemtop.findings.probe import probe_text
-
-Script = Callable[[str], str]
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512", "TF_CPP_MIN_LOG_LEVEL": "3"}
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Fork
-from tests.hooked import Event, Monitor, outcome
+from tests.hooked import Event, Monitor, outcome, typed
 from tests.probe.cached import said_by_hook
 from tfmemtop.agent.native import VERSION
 from tfmemtop.probe.build import ADDRESSES, build
@@ -110,8 +110,7 @@ def test_a_session_of_tensorflow_1(monitor: Monitor, forked: Fork, library: Path
     # TensorFlow's public API does not show this pool. Read in place, it is reported before the library is loaded.
     assert monitor.wait_for(lambda event: event["type"] == "allocator")["limit"] == 512 * MIB
     assert load(monitor, process.pid, library)["state"] == "loaded"
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     assert process.stdout.readline() == "held\n"
     reading = monitor.wait_for(lambda event: event["type"] == "allocator" and event["in_use"] >= 32 * MIB)
     assert reading["pool"] >= reading["in_use"] and reading["device"] == "CPU:0"
@@ -240,13 +239,11 @@ def test_the_addresses_of_buffers_are_those_of_dlpack(
     monitor.wait_for(lambda event: event["type"] == "allocator")
     monitor.say(process.pid, {"do": "locate", "path": built.path, "checksum": built.checksum})
     assert load(monitor, process.pid, library)["state"] == "loaded", "the two libraries are not taken for one"
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     known, before = json.loads(process.stdout.readline())
     monitor.say(process.pid, {"do": "census", "tensors": True})
     census = monitor.wait_for(lambda event: event["type"] == "census" and event.get("tensors") is not None)
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     assert json.loads(process.stdout.readline()) == before, "nothing was allocated"
     found = {name: rest[-1] for name, *rest in census["largest"]}
     assert (found["dense"], found["plain"]) == (known["dense"], known["plain"])

@@ -3,20 +3,17 @@
 import os
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from tests import sparing
 from tests.engines import Engines
-from tests.patience import PATIENCE_S
+from tests.hooked import Script
+from tests.starting import ran
 from tests.streams import fold
 from tfmemtop.events import AllocatorLine, Input, Probe, ProbeState, RunEnd
 from tfmemtop.probe.cache import checksum_of
 from tfmemtop.state.anatomy import crashes
-
-Script = Callable[[str], str]
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "0"}
 MIB = 1 << 20
@@ -67,13 +64,10 @@ requests()
 
 def test_scratch_lines_are_kept_and_tensorflows_own_output_stays(script: Script, library: Path, tmp_path: Path) -> None:
     kept = tmp_path / "7.lines"
-    done = subprocess.run(
+    done = ran(
         [sys.executable, script(SCRATCH), str(library), str(checksum_of(library.read_bytes())), str(kept)],
         cwd=tmp_path,
         env={**os.environ, **POOL, **sparing.variables(SCRATCH)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     lines = re.sub(r"0x[0-9a-f]+|\d+", "N", done.stderr).splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.forked import Fork, Forked
-from tests.hooked import Monitor, outcome
+from tests.hooked import Monitor, outcome, typed
 from tests.patience import until
 from tests.probe.test_inside import load
 
@@ -72,8 +72,7 @@ if len(sys.argv) == 1:
     os.execv(sys.executable, [sys.executable, __file__, "again"])
 """
     )
-    process.stdin.write("\n")
-    process.stdin.flush()
+    typed(process)
     assert process.stdout.readline() == "begun\n"
     assert len(monitor.of("hook_end")) == 0  # exec gives no notice
     monitor.wait_for(lambda event: event["type"] == "end of line")

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests import streams as s
 from tests.recording.test_recording import SESSION, kept
+from tests.starting import ran
 from tfmemtop import events as ev
 from tfmemtop import help
 from tfmemtop.cli.main import main
@@ -85,7 +85,7 @@ def test_anybody_can_read_it_as_the_manual_says(tmp_path: Path) -> None:
 
     (program,) = re.findall(r"```python\n(.*?)```", help.topic("formats"), re.DOTALL)
     for file, events in ((path, real()), (cut, real(cut))):
-        told = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True).stdout
+        told = ran([sys.executable, "-c", program, file], check=True).stdout
         most = max(e.in_use or 0 for e in events if isinstance(e, ev.Allocator) and e.device == "GPU:0")
         assert f"'GPU:0': {most}" in told
 
@@ -248,7 +248,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 recording = read(sys.argv[1])
 print(sum(1 for _ in recording.events()), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
-    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", program, path], check=True)
     count, mib = map(int, done.stdout.split())
     assert count == 1
     assert mib < 80

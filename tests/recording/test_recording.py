@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
+from tests.starting import ran
 from tfmemtop import events as ev
 from tfmemtop.events.recording import Recording, RecordingError, Writer, read
 from tfmemtop.settings import Settings
@@ -337,6 +338,6 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(sum(1 for _ in recording.events()), recording.damaged, recording.duration())
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, "-c", program, path], check=True)
     assert done.stdout.split() == ["10002", "1", "1.0"]
     assert int(done.stderr) < 80, "MiB more than before"

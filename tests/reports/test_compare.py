@@ -13,7 +13,7 @@ from tests.ui.shown import RECORDINGS
 from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.cli.sessions import fold_recording
-from tfmemtop.reports.comparison_text import rows, sentences, settings
+from tfmemtop.reports.comparison_text import rows, sentences
 from tfmemtop.state.figures import RunFigures, figures
 from tfmemtop.state.lookup import process_total
 from tfmemtop.units import shown_difference
@@ -40,15 +40,6 @@ def of(stream: list[events.Event], name: str = "") -> RunFigures:
     state = s.fold(stream)
     assert state.run is not None
     return figures(state.run, state.now, name)
-
-
-def test_growth_against_none_in_words() -> None:
-    off, on = of([*OFF, ended()], "before"), of([*ON, ended()], "after")
-    assert (settings(off), settings(on)) == ("growth off", "growth on")
-    assert sentences(off, on) == ["growth on: 136.5 GiB less held."]
-    table = {row.label: (row.first, row.second, row.difference) for row in rows(off, on)}
-    assert table["peak process"] == ("138.1 GiB", "1.6 GiB", "-136.5 GiB")
-    assert table["peak in use"] == ("908.0 MiB", "908.0 MiB", "same")
 
 
 def test_without_process_totals_the_pools_are_compared() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
-from tests.patience import PATIENCE_S
+from tests.starting import ran
 from tests.ui.shown import RECORDINGS
 from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
@@ -201,7 +200,7 @@ def test_a_command_survives_being_pasted(shell: str, width: int) -> None:
         pytest.skip(f"no {shell} here")
     arguments = ["--batch", "640", "it's", "", "two  blanks", 'a "quoted" $HOME', "last\n  line"]
     text = "\n".join(pasted([sys.executable, "-c", CODE, *arguments], width))
-    done = subprocess.run([shell], input=text, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    done = ran([shell], stdin=text, check=True)
     assert done.stdout.splitlines() == list(map(repr, arguments))
 
 
@@ -222,7 +221,7 @@ def test_a_command_to_paste_keeps_the_gpus_that_were_chosen_also_none() -> None:
 def test_what_a_terminal_must_not_get_can_be_pasted_all_the_same() -> None:
     (line,) = pasted(["printf", "%s", "a\tb\x1b[31m'é\u202e"], 96)
     assert line.isascii() and line.isprintable()
-    done = subprocess.run(["bash"], input=line, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    done = ran(["bash"], stdin=line, check=True)
     assert done.stdout == "a\tb\x1b[31m'é\u202e"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
+from tests.starting import ran
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "sinfo")
 NODES = ("node0", "node1")
@@ -57,16 +58,7 @@ class Slurm:
 
     def run(self, *command: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command of Slurm and wait for it."""
-        return subprocess.run(
-            command,
-            cwd=cwd,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        return ran(command, cwd=cwd, env=self.environment, stdin=stdin)
 
     def start(self, *command: str, cwd: Path) -> subprocess.Popen[str]:
         """Start a command of Slurm."""
@@ -134,9 +126,7 @@ def _start(started: list[subprocess.Popen[bytes]], folder: Path, environment: di
 
 
 def _idle(environment: dict[str, str]) -> int:
-    done = subprocess.run(
-        ["sinfo", "-h", "-N", "-o", "%t"], env=environment, capture_output=True, text=True, check=False
-    )
+    done = ran(["sinfo", "-h", "-N", "-o", "%t"], env=environment)
     return done.stdout.split().count("idle")
 
 

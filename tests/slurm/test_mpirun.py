@@ -2,14 +2,14 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S, until
+from tests.patience import until
 from tests.slurm.conftest import Slurm
+from tests.starting import ran
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
 from tfmemtop.placement import Placement
@@ -31,15 +31,7 @@ def test_each_rank_has_its_file_and_its_number(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM")} | AS_ANYBODY
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"
     line = f"{MPIRUN} sh -c 'echo $OMPI_COMM_WORLD_RANK'"
-    done = subprocess.run(
-        ["sh", "-c", line],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
+    done = ran(["sh", "-c", line], cwd=tmp_path, env=environment, check=True)
     assert sorted(done.stdout.split()) == ["0", "1"]
     for rank in (0, 1):
         found = placed(tmp_path / f"run-{rank}.jsonl")

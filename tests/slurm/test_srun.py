@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, until
 from tests.slurm.conftest import Slurm
+from tests.starting import ran
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
 from tfmemtop.help import topic
@@ -235,14 +235,6 @@ def test_the_manuals_cluster_on_one_machine_starts_and_ends(slurm: Slurm, tmp_pa
     use = f"sleep 300 &\necho $! > prometheus.pid\n{wait}\nsrun -N2 -n2 printenv SLURMD_NODENAME"
     environment = {name: value for name, value in slurm.environment.items() if name != "SLURM_CONF"}
     script = f"set -e\n{first}\n{use}\n{last}"
-    done = subprocess.run(
-        ["bash", "-m", "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = ran(["bash", "-m", "-c", script], cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == ["node0", "node1"]

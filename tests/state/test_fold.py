@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from tests import streams as s
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.events.runs import Ending, Way
-from tfmemtop.reports.devices import note
 from tfmemtop.state import State, apply
 from tfmemtop.state.model import GONE_KEPT
 from tfmemtop.state.pool_views import allocators
@@ -35,20 +33,6 @@ def layers(state: State) -> dict[str, int]:
     return {layer.name: layer.size for layer in panels(state)[0].layers}
 
 
-def test_without_a_pool_figure_nothing_is_called_cached() -> None:
-    found = layers(s.fold(training(pool=None)))
-    assert "cached" not in found
-    assert found["rest of process"] == (1634 - 140) * MIB
-
-
-def test_where_the_driver_names_no_processes_the_rest_is_not_called_the_scripts() -> None:
-    stream = [*training(), s.device_reading(3.0, {100: None}, missing=events.SharesMissing.NOT_TOLD_IN_CONTAINER)]
-    state = s.fold(stream)
-    assert "rest+others" in layers(state)
-    assert note(panels(state)[0]) == "the driver does not report memory per process in this container"
-    assert next(row for row in processes(state) if row.pid == 100).gpu_memory is None
-
-
 def test_a_process_has_a_row_on_each_gpu_with_what_is_there() -> None:
     stream = [
         *training(),
@@ -73,27 +57,6 @@ def test_two_logical_devices_on_one_card_sum_up_in_its_panel() -> None:
     assert layers(state)["in use"] == 150 * MIB
     assert panels(state)[0].limit == 6 * GIB
     assert [row.device for row in allocators(state)] == ["GPU:0", "GPU:1"]
-
-
-def test_the_peaks_of_a_run_stay_when_the_next_begins() -> None:
-    stream = [
-        *training(),
-        events.RunEnd(t=9.0, run=1, exit_code=None, signal=15),
-        s.alive(9.5, 900),
-        s.run(t=10.0, number=2, pid=200),
-        s.process(10.1, 200, run=2),
-        s.hook(10.2, 200),
-        s.allocator(10.3, 200, in_use=MIB),
-    ]
-    state = s.fold(stream)
-    first, second = state.runs
-    assert (first.peak_in_use, first.peak_process_total, first.ending) == (
-        908 * MIB,
-        1634 * MIB,
-        Ending(Way.SIGNAL, 15),
-    )
-    assert second.peak_in_use == MIB
-    assert 100 not in state.processes
 
 
 def test_when_the_script_ends_its_last_picture_stays() -> None:

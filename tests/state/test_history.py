@@ -79,15 +79,6 @@ def test_a_reading_holds_until_the_next_however_far_away() -> None:
     assert s.columns(history, 60, 60, 1e6) == [(5, 7)] * 59 + [(1, 2)]
 
 
-def test_a_spike_of_a_tenth_of_a_second_is_seen_on_every_span() -> None:
-    history = History()
-    for tick in range(40_000):
-        history.add(tick / 10, (99, 100) if tick == 20_000 else (1, 2))
-    for span_s in SPANS_S:
-        if span_s >= 2_000:
-            assert (99, 100) in s.columns(history, span_s, 100, 4_000.0)
-
-
 def test_memory_is_the_same_after_days() -> None:
     def size(history: History) -> int:
         return sum(

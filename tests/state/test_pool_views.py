@@ -76,8 +76,6 @@ UNKNOWN_LAYOUT = events.Distrust(events.Fault.LAYOUT_UNKNOWN, "2.99")
 
 def test_why_there_is_no_map() -> None:
     stream = pools.watched(CUTS)[:-1]
-    asynchronous = events.MemoryMap(t=30.0, pid=100, device="GPU:0", mapless=events.Mapless.ASYNC)
-    assert "cuda_malloc_async" in no_map(s.fold([*stream, asynchronous]), KEY)[0]
     unbuilt = events.Unbuilt(events.Unbuildable.NO_COMPILER, detail="apt install g++")
     lacking = events.Probe(t=9.0, pid=100, state=ProbeState.UNAVAILABLE, unbuilt=unbuilt)
     assert no_map(s.fold([*stream, lacking]), KEY) == ("there is no C++ compiler", "apt install g++")

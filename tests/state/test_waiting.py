@@ -1,24 +1,10 @@
-"""What a run waits for before its pools can be shown.
-
-The tests use the recording of a plain run without a GPU, and streams of events.
-"""
-
-from pathlib import Path
-
-import pytest
+"""What a run waits for before its pools can be shown. The screen of a plain run is in ``tests/ui/test_sizes.py``."""
 
 from tests import streams as s
 from tfmemtop import events
-from tfmemtop.events import recording
 from tfmemtop.settings import Settings
 from tfmemtop.state import State
 from tfmemtop.state.waiting import Stage, waiting
-
-PLAIN = Path(__file__).parents[1] / "recordings" / "cpu-plain.jsonl"
-
-
-def plain(until: float) -> State:
-    return s.fold(event for event in recording.read(PLAIN).events() if event.t <= until)
 
 
 def made(error: str | None = None, **variables: str) -> events.Initialised:
@@ -27,24 +13,6 @@ def made(error: str | None = None, **variables: str) -> events.Initialised:
 
 def run(*more: events.Event, settings: Settings | None = None) -> State:
     return s.fold([s.session(), s.run(settings=settings), s.process(0.3, 100), *more])
-
-
-@pytest.mark.parametrize(
-    "t, stage",
-    [
-        (0.1, Stage.NOT_IMPORTED),
-        (0.5, Stage.IMPORTING),
-        (2.0, Stage.IMPORTED),
-        (3.9, Stage.NO_POOL),
-        (7.0, Stage.NO_POOL),
-        (9.0, Stage.NO_POOL),
-    ],
-)
-def test_a_plain_run_without_a_gpu(t: float, stage: Stage) -> None:
-    found = waiting(plain(t))
-    assert found is not None and found.stage is stage
-    assert found.over == (t > 8.0)
-    assert found.tensorflow == (None if t < 1.0 else "2.21.0")
 
 
 def test_with_a_pool_nothing_is_waited_for() -> None:

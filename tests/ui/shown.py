@@ -5,6 +5,7 @@ On a recording, it receives the events up to a moment, then none. The commands t
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from rich.segment import Segment
@@ -53,6 +54,15 @@ async def drawn(pilot: Pilot[ScreenOutcome]) -> TfmemtopApp:
     shown.redraw()
     await pilot.pause()
     return shown
+
+
+@asynccontextmanager
+async def running(
+    app: TfmemtopApp, size: tuple[int, int] = (160, 48), *, notifications: bool = False
+) -> AsyncIterator[tuple[Pilot[ScreenOutcome], TfmemtopApp]]:
+    """Run *app* in a terminal of *size*, columns and rows. It is drawn at the beginning."""
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        yield pilot, await drawn(pilot)
 
 
 def text_of(shown: TfmemtopApp) -> str:

@@ -8,7 +8,7 @@ from textual.widgets._toast import Toast
 
 from tests import streams as s
 from tests.patience import PATIENCE_S
-from tests.ui.shown import ENDED, app, drawn, press, source_of, text_of, training
+from tests.ui.shown import ENDED, app, drawn, press, running, source_of, text_of, training
 from tfmemtop import events
 from tfmemtop.help import topics
 from tfmemtop.settings import Settings
@@ -16,8 +16,7 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 
 
 async def test_two_keys_try_another_setting() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         assert "next: growth on" in await press(pilot, "G")
         assert "Run 1 is still running" in await press(pilot, "R")
         await press(pilot, "r")
@@ -27,8 +26,7 @@ async def test_two_keys_try_another_setting() -> None:
 
 
 async def test_a_limit_is_typed_picked_or_refused() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app()) as (pilot, _):
         assert "2048M  ~ a guess: twice the peak in use, 1.0 GiB" in await press(pilot, "L")
         assert "is not a size" in await press(pilot, *"4X", "enter")
         assert "more than GPU 0 has, 140.0 GiB" in await press(pilot, "backspace", "backspace", *"200G", "enter")
@@ -39,8 +37,7 @@ async def test_a_limit_is_typed_picked_or_refused() -> None:
 
 
 async def test_gpus_and_a_command_line_that_cannot_be_are_refused_with_what_is_wrong() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app()) as (pilot, _):
         assert "'x' is not a list of GPUs" in await press(pilot, "V", "x", "enter")
         assert "there is no GPU 7; choose from 0" in await press(pilot, "ctrl+u", *"0,7", "enter")
         assert "'0,0' names a GPU twice" in await press(pilot, "ctrl+u", *"0,0", "enter")
@@ -51,8 +48,7 @@ async def test_gpus_and_a_command_line_that_cannot_be_are_refused_with_what_is_w
 
 
 async def test_arguments_are_edited_with_their_environment() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await press(pilot, "E", "home", *"BATCH=64 ", "end", *" --epochs 3", "enter")
         await press(pilot, "R", "r")
         (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
@@ -61,16 +57,14 @@ async def test_arguments_are_edited_with_their_environment() -> None:
 
 
 async def test_an_ended_script_is_started_again_without_asking() -> None:
-    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app([*training(), ENDED])) as (pilot, shown):
         assert "Run 1 ended with exit code 3" in text_of(shown)
         await press(pilot, "R")
         assert isinstance(source_of(shown).sent[-1], events.Relaunch)
 
 
 async def test_the_help_shows_the_keys_and_turns_to_the_other_pages_of_the_manual() -> None:
-    async with app().run_test(size=(80, 40)) as pilot:
-        await drawn(pilot)
+    async with running(app(), (80, 40)) as (pilot, _):
         assert "relaunch: end the run, wait until its memory is free, start" in await press(pilot, "f1")
         others = [name for name in topics() if name != "keys"]
         assert f"tfmemtop help {others[0]}" in await press(pilot, "right")
@@ -80,8 +74,7 @@ async def test_the_help_shows_the_keys_and_turns_to_the_other_pages_of_the_manua
 
 
 async def test_quitting_asks_what_becomes_of_the_script() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         asked = await press(pilot, "q")
         assert "leave it running" in asked and "/home/ada/abcde.log" in asked
         await press(pilot, "escape")
@@ -95,8 +88,7 @@ async def test_quitting_asks_what_becomes_of_the_script() -> None:
 
 
 async def test_stopping_it_waits_for_its_end_and_gives_its_exit_code() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await press(pilot, "q", "s")
         stop = source_of(shown).sent[-1]
         assert isinstance(stop, events.Stop) and stop.quit
@@ -112,16 +104,14 @@ async def test_stopping_it_waits_for_its_end_and_gives_its_exit_code() -> None:
 
 
 async def test_an_engine_that_vanishes_is_told() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await source_of(shown).more.put(None)
         told = text_of(await drawn(pilot))
         assert "The engine has ended unexpectedly" in told and "ENGINE GONE" in told
 
 
 async def test_a_notification_that_ends_while_it_is_drawn_does_not_stop_the_screen() -> None:
-    async with app(options=UiOptions(readonly=True)).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(options=UiOptions(readonly=True))) as (pilot, shown):
         await press(pilot, "G")
         (notification,) = shown._notifications
         notification.raised_at -= notification.timeout
@@ -130,8 +120,7 @@ async def test_a_notification_that_ends_while_it_is_drawn_does_not_stop_the_scre
 
 
 async def test_read_only_changes_nothing() -> None:
-    async with app(options=UiOptions(readonly=True)).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(options=UiOptions(readonly=True))) as (pilot, shown):
         told = await press(pilot, "G", "R", "L", "A", "E", "V", "k", "i", "x", "enter", "escape")
         assert "READ-ONLY" in told and "next:" not in told
         said = [notification.message for notification in shown._notifications]
@@ -141,8 +130,7 @@ async def test_read_only_changes_nothing() -> None:
 
 
 async def test_what_is_typed_reaches_the_script_only_after_asking_to_type() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await press(pilot, "x", "y")
         assert not [c for c in source_of(shown).sent if isinstance(c, events.Input)]
         await press(pilot, "i", "y", "enter", "ctrl+c")
@@ -153,8 +141,7 @@ async def test_what_is_typed_reaches_the_script_only_after_asking_to_type() -> N
 
 async def test_a_toast_shows_the_keys_that_it_names() -> None:
     without_gpu = [event for event in training() if not isinstance(event, events.Device | events.DeviceReading)]
-    async with app(without_gpu).run_test(size=(120, 36), notifications=True) as pilot:
-        await drawn(pilot)
+    async with running(app(without_gpu), (120, 36), notifications=True) as (pilot, _):
 
         async def toast() -> str:
             while "Growth is" not in (told := text_of(await drawn(pilot))):
@@ -166,8 +153,7 @@ async def test_a_toast_shows_the_keys_that_it_names() -> None:
 
 
 async def test_while_one_types_the_key_bar_has_the_keys_of_that() -> None:
-    async with app().run_test(size=(80, 24)) as pilot:
-        await drawn(pilot)
+    async with running(app(), (80, 24)) as (pilot, _):
         bar = (await press(pilot, "i")).splitlines()[-1]
         assert "Ctrl-] stop typing" in bar and "Ctrl-C and all else go to the script" in bar and "quit" not in bar
         bar = (await press(pilot, "ctrl+right_square_bracket")).splitlines()[-1]
@@ -194,8 +180,7 @@ async def test_the_page_of_the_session_so_far_goes_into_a_new_file_of_the_users_
 ) -> None:
     monkeypatch.chdir(tmp_path)
     recording = s.written(tmp_path / "now.jsonl", [*training(), ENDED])
-    async with app(options=UiOptions(recording=lambda _: recording)).run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(options=UiOptions(recording=lambda _: recording)), (120, 36)) as (pilot, shown):
         await press(pilot, "S")
         await shown.workers.wait_for_complete(worker for worker in shown.workers if worker.group == "page")
         page = tmp_path / "now.html"
@@ -204,15 +189,13 @@ async def test_the_page_of_the_session_so_far_goes_into_a_new_file_of_the_users_
 
 
 async def test_without_a_recording_there_is_no_page_and_the_user_is_told() -> None:
-    async with app(options=UiOptions(recording=lambda _: None)).run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(options=UiOptions(recording=lambda _: None)), (120, 36)) as (pilot, shown):
         await press(pilot, "S")
         assert "this session has none" in next(iter(shown._notifications)).message
 
 
 async def test_a_frozen_screen_says_so_and_stays() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await pilot.press("Z")
         await source_of(shown).more.put([ENDED])
         while not source_of(shown).more.empty():
@@ -222,26 +205,3 @@ async def test_a_frozen_screen_says_so_and_stays() -> None:
         await pilot.press("Z")
         await pilot.pause()
         assert "Run 1 ended" in text_of(shown)
-
-
-async def test_nothing_overlaps_and_the_keys_stay_at_any_size() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        for size in [(60, 16), (80, 24), (100, 30), (109, 40), (110, 40), (200, 60), (80, 24)]:
-            await pilot.resize_terminal(*size)
-            shown = await drawn(pilot)
-            lines = text_of(shown).splitlines()
-            assert "train.py  run 1" in lines[0] and "q quit" in lines[-1], size
-            regions = [
-                panel.region
-                for panel in (
-                    shown.main.header,
-                    shown.main.devices,
-                    shown.main.table,
-                    shown.main.lower,
-                    shown.main.why,
-                    shown.main.key_bar,
-                )
-                if panel.display and panel.region.height
-            ]
-            assert sum(region.height for region in regions) == size[1], size
-            assert "in use" in text_of(shown), size

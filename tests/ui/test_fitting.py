@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from tests import streams as s
 from tests.engines import engines
-from tests.ui.shown import ENDED, RECORDINGS, app, drawn, press, source_of, text_of, training
+from tests.ui.shown import ENDED, RECORDINGS, app, drawn, press, running, source_of, text_of, training
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.settings import Settings
@@ -57,8 +57,7 @@ def gib(t: float, run: int) -> events.Event:
 
 
 async def test_what_will_be_done_is_said_before_it_is() -> None:
-    async with app().run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(), (120, 36)) as (pilot, shown):
         told = await press(pilot, "F")
         assert "Find the smallest memory limit that works" in told
         assert "another limit for each GPU and growth on" in said(shown)
@@ -71,8 +70,7 @@ async def test_what_will_be_done_is_said_before_it_is() -> None:
 
 
 async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
-    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app([*training(), ENDED])) as (pilot, shown):
         told = await press(pilot, "F", "ctrl+u", *"10 s, 2 tries", "enter")
         assert "FIT try 1 of 2" in told and "try 1 of 2: no limit" in told
         (first,) = relaunches(shown)
@@ -97,8 +95,7 @@ async def test_tries_are_made_and_what_they_found_is_relaunched_with() -> None:
 
 
 async def test_the_largest_batch_is_found_and_relaunched_with() -> None:
-    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app([*training(), ENDED])) as (pilot, shown):
         await press(pilot, "F", "ctrl+u", *"batch=32..64, 1 s", "enter")
         assert "the command has no {batch}: press [E] and put it in place of the value" in said(shown)
         await press(pilot, "escape", "E", "end", *" {batch}", "enter")
@@ -119,8 +116,7 @@ async def test_the_largest_batch_is_found_and_relaunched_with() -> None:
 
 
 async def test_the_same_key_stops_it_and_the_run_goes_on() -> None:
-    async with app([*training(), ENDED]).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app([*training(), ENDED])) as (pilot, shown):
         await press(pilot, "G")
         await press(pilot, "F", "enter")
         await give(pilot, *started(10.0, 2, None), gib(11.0, 2))
@@ -138,8 +134,7 @@ async def test_the_same_key_stops_it_and_the_run_goes_on() -> None:
 
 
 async def test_a_terminal_of_80_columns_shows_all_of_it() -> None:
-    async with app([*training(), ENDED]).run_test(size=(80, 24)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app([*training(), ENDED]), (80, 24)) as (pilot, shown):
         await press(pilot, "F", "ctrl+u", *"1 s, 1 try", "enter")
         await give(pilot, *started(10.0, 2, None), gib(11.0, 2), gib(13.0, 2))
         told = await give(pilot, *ended(14.0, 2))
@@ -158,8 +153,7 @@ async def test_the_key_says_why_it_does_nothing() -> None:
         while source.seeking:
             await pilot.pause()
         assert "This is a recording" in await noticed(pilot)
-    async with app([*training(), ENDED]).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(app([*training(), ENDED]), (120, 36)) as (pilot, _):
         await press(pilot, "A", "A")
         assert "fit needs the allocator bfc" in await noticed(pilot)
 

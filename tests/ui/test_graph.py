@@ -159,18 +159,6 @@ def test_the_run_that_has_ended_stays_from_its_first_sample_to_its_last() -> Non
     assert lines[-1][8:].startswith("╵run 1 ") and lines[-1].endswith(" ended after 00:05:00 ")
     assert [at for at, cell in enumerate(lines[2][8:]) if cell not in " ⠀"] in ([0, 58], [0, 59])
     assert not any(cell not in " ⠀┊" for cell in lines[0][8:]), "nothing of the run before"
-    days = [History(), History()]
-    for history in days:
-        for second in range(300):
-            history.add(float(second), (GIB, GIB, GIB, 2 * GIB))
-    kept = days[0].last(300.0)
-    for minute in range(5, 2 * 1440):
-        days[0].add(minute * 60.0, (0, 0, 0, 3 * GIB))
-    at_once, later = (
-        rows(draw(Graph(), replace(panel(one), whole=one_run), 0.0, window=whole(one_run, 1.0)))
-        for one, one_run in ((days[1], run_of(0.0, 299.0, days[1])), (days[0], run_of(0.0, 299.0, kept)))
-    )
-    assert later == at_once, "after two days as at once"
 
 
 SIZES = st.lists(st.integers(0, 20 * GIB), min_size=4, max_size=4).map(lambda sizes: tuple(sorted(sizes)))

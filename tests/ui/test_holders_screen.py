@@ -12,7 +12,7 @@ import pytest
 from tests import pools
 from tests import streams as s
 from tests.ui import held
-from tests.ui.shown import app, drawn, paused_replay, press, source_of, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, running, source_of, text_of
 from tfmemtop import events
 from tfmemtop.events import ProbeState
 from tfmemtop.ui import UiOptions
@@ -26,8 +26,7 @@ def panel_of(shown: TfmemtopApp) -> HoldersPanel:
 
 
 async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training())) as (pilot, shown):
         told = await press(pilot, "B")
         for part in (
             "Holders of GPU:0, process 100",
@@ -49,8 +48,7 @@ async def test_b_shows_who_holds_the_peak_and_esc_goes_back() -> None:
 
 
 async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(held.training())) as (pilot, _):
         assert re.search(r"▸ head +O A V G +63\.0M", await press(pilot, "B"))
         assert re.search(r"▸ functional_1/head_1/Tensordot +A activations +15\.0M", await press(pilot, "g"))
         assert re.search(r"▸ optimizer +128\.0M .* 43% ", await press(pilot, "g"))
@@ -60,8 +58,7 @@ async def test_a_key_groups_by_layer_operation_kind_shape_and_line() -> None:
 
 
 async def test_enter_opens_a_rows_parts_with_the_scripts_line_and_esc_closes_them() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(held.training())) as (pilot, _):
         await press(pilot, "B", "down", "down")
         told = await press(pilot, "enter")
         assert re.search(r"9\.0M ×1 +float32\[24,98304\] +output +functional_1/mlp0up_1/Gelu +train\.py:24", told)
@@ -72,8 +69,7 @@ async def test_enter_opens_a_rows_parts_with_the_scripts_line_and_esc_closes_the
 
 
 async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training())) as (pilot, shown):
         await press(pilot, "B")
         told = await press(pilot, *["right"] * 6)
         assert "into the window, by layer" in told and "p peak" in told
@@ -91,8 +87,7 @@ async def test_the_cursor_goes_through_the_step_and_the_rows_with_it() -> None:
 
 
 async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None:
-    async with app(held.training()).run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training()), (120, 36)) as (pilot, shown):
         told = await press(pilot, "B", "l")
         assert "Buffers, from allocation to release" in told and "l table" in told and "Enter parts" not in told
         rows = {line[4:].split("  ")[0]: line for line in told.splitlines()}
@@ -113,20 +108,17 @@ async def test_each_buffer_is_a_bar_from_its_allocation_to_its_release() -> None
 
 
 async def test_a_window_is_asked_for_now() -> None:
-    async with app(held.training()).run_test(size=(160, 48), notifications=True) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training()), notifications=True) as (pilot, shown):
         assert "The next step will be recorded" in await press(pilot, "B", "n")
         assert source_of(shown).sent[-1] == events.HoldersNow(pid=100)
 
 
 async def test_a_read_only_screen_and_an_ended_process_are_not_asked() -> None:
-    async with app(held.training(), UiOptions(readonly=True)).run_test(size=(160, 48), notifications=True) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training(), UiOptions(readonly=True)), notifications=True) as (pilot, shown):
         assert "read-only" in await press(pilot, "B", "n")
         assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
     ended = [*held.training(), events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)]
-    async with app(ended).run_test(size=(160, 48), notifications=True) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(ended), notifications=True) as (pilot, shown):
         assert "This process has ended" in await press(pilot, "B", "n")
         assert not [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
 
@@ -173,8 +165,7 @@ PROFILED = msgspec.structs.replace(REFUSED, damage=None, windowless=events.Windo
     ],
 )
 async def test_where_there_is_no_window_it_is_said_why(stream: list[events.Event], told: str) -> None:
-    async with app(stream).run_test(size=(160, 36)) as pilot:
-        await drawn(pilot)
+    async with running(app(stream), (160, 36)) as (pilot, _):
         text = await press(pilot, "B")
         assert told in text and "tfmemtop records each allocation of one step of the script" in text
 
@@ -184,8 +175,7 @@ async def test_what_is_not_known_is_a_row_with_the_reason() -> None:
     for _ in range(3):
         window.allocate(pools.MIB * 64)
     lost = msgspec.structs.replace(window.done(18.0, unknown=5 * pools.MIB), lost=7)
-    async with app([*held.training([held.step(1)]), lost]).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app([*held.training([held.step(1)]), lost])) as (pilot, _):
         told = await press(pilot, "B", "end")
         assert re.search(r"unknown: no name, 7 events lost +\? unknown +197\.0M .* 3 *\n", told)
         assert re.search(r"sum  14 rows 192\.0 MiB \+ unknown 197\.0 MiB +389\.0M", told)
@@ -199,8 +189,7 @@ async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
         s.allocator(30.0, 100, in_use=pools.MIB, name="GPU:1"),
         held.step(1, device="GPU:1").done(29.0),
     ]
-    async with app(stream).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(stream)) as (pilot, _):
         assert "Tab GPU:1" in await press(pilot, "B")
         assert "Holders of GPU:1" in await press(pilot, "tab")
         assert "Pool of GPU:1" in await press(pilot, "M")
@@ -209,8 +198,7 @@ async def test_tab_goes_to_the_next_pool_and_m_to_its_map() -> None:
 
 
 async def test_a_click_chooses_a_row_opens_it_and_sets_the_cursor() -> None:
-    async with app(held.training()).run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(held.training()), (120, 36)) as (pilot, shown):
         lines = (await press(pilot, "B")).splitlines()
         row = next(at for at, line in enumerate(lines) if line.startswith("  embedding"))
         await pilot.click(offset=(4, row))
@@ -227,8 +215,7 @@ async def test_a_window_without_a_whole_step_says_why_it_ended(closed: events.Cl
     window = held.step(1).done(9.0)
     for steps in (1.0, None):
         shown = msgspec.structs.replace(window, closed=closed, steps=steps)
-        async with app([*NONE, shown]).run_test(size=(160, 36)) as pilot:
-            await drawn(pilot)
+        async with running(app([*NONE, shown]), (160, 36)) as (pilot, _):
             text = await press(pilot, "B")
             short = steps is None and closed is not events.Closed.STEP
             assert "peak" in text and ("no whole step: " in text) == short

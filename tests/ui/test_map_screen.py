@@ -12,7 +12,7 @@ from tests import pools
 from tests import streams as s
 from tests.pools import MIB
 from tests.ui import held
-from tests.ui.shown import app, drawn, paused_replay, press, source_of, text_of
+from tests.ui.shown import app, drawn, paused_replay, press, running, source_of, text_of
 from tests.windows import Window
 from tfmemtop import events
 from tfmemtop.events import ProbeState
@@ -37,8 +37,7 @@ def wishes(pilot: Pilot[ScreenOutcome]) -> list[tuple[str, float | None, int | N
 
 
 async def test_m_shows_the_pool_from_inside_and_esc_goes_back() -> None:
-    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(pools.watched(CUTS))) as (pilot, _):
         told = await press(pilot, "M")
         for part in (
             "Pool of GPU:0, GPU_0_bfc, process 100",
@@ -60,8 +59,7 @@ async def test_m_shows_the_pool_from_inside_and_esc_goes_back() -> None:
 
 
 async def test_only_what_is_looked_at_is_read() -> None:
-    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(pools.watched(CUTS))) as (pilot, _):
         assert wishes(pilot) == [("GPU:0", 1.0, None)]  # the strip in the allocators' panel needs it
         await press(pilot, "P")
         assert wishes(pilot)[1:] == [("GPU:0", None, None)]
@@ -77,15 +75,13 @@ async def test_only_what_is_looked_at_is_read() -> None:
 
 async def test_a_process_that_has_ended_is_not_asked() -> None:
     ended = [*pools.watched(CUTS), events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)]
-    async with app(ended).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(ended)) as (pilot, _):
         assert "as it was last, at 00:29" in await press(pilot, "M")
         assert wishes(pilot) == []
 
 
 async def test_a_region_is_looked_at_alone_and_cell_by_cell() -> None:
-    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(pools.watched(CUTS))) as (pilot, shown):
         await press(pilot, "M", "up")
         assert "region 2 at 2.0M" in text_of(shown)
         await press(pilot, "z")
@@ -101,8 +97,7 @@ async def test_tab_goes_to_the_next_pool() -> None:
         s.allocator(30.0, 100, in_use=MIB, pool=2 * MIB, name="GPU:1"),
         pools.memory_map(30.0, [[(MIB, True), (MIB, False)]], device="GPU:1"),
     ]
-    async with app(stream).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(stream)) as (pilot, _):
         assert "Tab GPU:1" in await press(pilot, "M")
         told = await press(pilot, "tab")
         assert "Pool of GPU:1 on GPU 0" in told and "pool 2.0 MiB" in told
@@ -130,8 +125,7 @@ async def test_where_there_is_no_map_it_is_said_why_and_what_helps(event: events
 
 async def test_the_map_of_the_failure_is_one_key_away() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
-    async with app([*pools.watched(CUTS), full]).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app([*pools.watched(CUTS), full])) as (pilot, _):
         assert "o as memory ran out" in await press(pilot, "M")
         told = await press(pilot, "o")
         assert "when an allocation failed, 00:39" in told and "in use 2.0 MiB" in told and "o now" in told
@@ -141,14 +135,12 @@ async def test_the_map_of_the_failure_is_one_key_away() -> None:
 async def test_of_a_process_that_has_gone_the_failure_is_shown_first() -> None:
     full = pools.memory_map(40.0, [[(2 * MIB, True)]], out_of_memory=True)
     gone = events.HookEnd(t=41.0, pid=100, reason=events.HookEnding.LOST)
-    async with app([*pools.watched(CUTS), full, gone]).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app([*pools.watched(CUTS), full, gone])) as (pilot, _):
         assert "when an allocation failed, 00:39" in await press(pilot, "M")
 
 
 async def test_the_next_runs_pool_takes_the_place_of_the_last() -> None:
-    async with app(pools.watched(CUTS)).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(pools.watched(CUTS))) as (pilot, shown):
         await press(pilot, "M")
         ended = events.RunEnd(t=31.0, run=1, exit_code=0, signal=None)
         fresh: list[events.Event] = [
@@ -176,8 +168,7 @@ async def test_scrubbing_a_replay_shows_each_moments_map(tmp_path: Path) -> None
 
 
 async def test_cells_are_drawn_by_who_holds_them_and_the_one_under_the_cursor_is_named() -> None:
-    async with app(held.training()).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(held.training())) as (pilot, _):
         told = await press(pilot, "M", "up")
         assert "V variables  O optimizer  I input  A activations  G gradients  L loss  ? unknown" in told
         assert "VVVVVOOOOO" in told and "AAAAa" in told and "?????" in told
@@ -213,8 +204,7 @@ async def test_what_a_leak_keeps_in_a_region_has_its_name_beside_the_hole() -> N
     window.allocate(2 * MIB, f"{held.CALL}compile_loss/mse/Mean", shape=[], dtype="float32")
     window.free(hole)
     cut = [(4 * MIB, True), (8 * MIB, False), (2 * MIB, True)]
-    async with app([*pools.watched([cut]), window.done(29.5)]).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app([*pools.watched([cut]), window.done(29.5)])) as (pilot, _):
         told = await press(pilot, "M", "right")
         assert "A activations  functional_1/head_1/Tensordot  4.0M  float32[1024,1024]  since 00:29" in told
         told = await cells_of(pilot, "·")

@@ -4,7 +4,7 @@ import re
 
 from textual.pilot import Pilot
 
-from tests.ui.shown import RECORDINGS, drawn, press, screen, text_of
+from tests.ui.shown import RECORDINGS, drawn, press, running, screen, text_of
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
@@ -31,8 +31,7 @@ async def test_the_arrows_choose_a_moment_whose_figures_stand_in_one_line() -> N
 
 
 async def test_a_click_on_the_graph_chooses_that_moment_and_tab_leaves_it() -> None:
-    async with screen("h200-runs", 51.0).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-runs", 51.0)) as (pilot, _):
         await pilot.click(offset=(55, 10))
         assert re.search(r"run 1 at 00:1\d · in use", text_of(await drawn(pilot)))
         assert "run 1 at" not in await press(pilot, "tab")
@@ -47,8 +46,7 @@ async def open_holders(pilot: Pilot[ScreenOutcome], moves: int) -> tuple[str, Ho
 
 
 async def test_enter_opens_the_holders_of_that_moment_and_esc_leads_back_to_it() -> None:
-    async with screen("cpu-holders", 30.0).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(screen("cpu-holders", 30.0)) as (pilot, _):
         app = pilot.app
         assert isinstance(app, TfmemtopApp)
         await press(pilot, "c")
@@ -89,14 +87,12 @@ async def test_in_a_replay_the_arrows_choose_and_the_space_bar_still_plays() -> 
 
 
 async def test_where_no_graph_is_shown_no_moment_can_be_chosen() -> None:
-    async with screen("cpu-plain", 6.0).run_test(size=(80, 24), notifications=True) as pilot:
-        await drawn(pilot)
+    async with running(screen("cpu-plain", 6.0), (80, 24), notifications=True) as (pilot, _):
         assert "No graph is shown here." in await press(pilot, "c")
 
 
 async def test_t_draws_the_time_of_a_step_and_names_the_lines_top() -> None:
-    async with screen("h200-runs", 51.0).run_test(size=(80, 24)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-runs", 51.0), (80, 24)) as (pilot, _):
         assert "steps 0 to 20.0 ms" in await press(pilot, "t"), "about twice the 7 ms that Keras shows, rounded up"
         app = pilot.app
         assert isinstance(app, TfmemtopApp) and app.choices.steps
@@ -104,8 +100,7 @@ async def test_t_draws_the_time_of_a_step_and_names_the_lines_top() -> None:
 
 
 async def test_without_a_counted_function_t_says_so() -> None:
-    async with screen("h200-settings", 44.0).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-settings", 44.0), (120, 36)) as (pilot, _):
         assert "no steps counted" in await press(pilot, "t")
 
 

@@ -2,7 +2,7 @@
 
 from textual.pilot import Pilot
 
-from tests.ui.shown import drawn, screen, source_of, text_of
+from tests.ui.shown import drawn, running, screen, source_of, text_of
 from tfmemtop import events
 from tfmemtop.ui import ScreenOutcome
 from tfmemtop.ui.app import TfmemtopApp
@@ -22,8 +22,7 @@ async def click(pilot: Pilot[ScreenOutcome], words: str) -> str:
 
 async def test_keys_rows_columns_and_panels_take_clicks() -> None:
     app = screen("h200-settings", 44.0)
-    async with app.run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app) as (pilot, _):
         assert "Memory limit of the next run" in await click(pilot, "L limit")
         assert "Memory limit of the next run" not in await click(pilot, "Esc close")
         assert "sort GPU-MEM" in await click(pilot, "GPU-MEM")
@@ -37,16 +36,14 @@ async def test_keys_rows_columns_and_panels_take_clicks() -> None:
 
 async def test_a_finding_is_explained_by_a_click() -> None:
     app = screen("cpu-oom", 39.0)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(app, (120, 36)) as (pilot, _):
         await click(pilot, "Out of memory")
         assert isinstance(app.screen, WhyScreen)
 
 
 async def test_a_signal_is_chosen_and_not_sent_by_a_click_on_its_row() -> None:
     app = screen("h200-settings", 44.0)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(app, (120, 36)) as (pilot, _):
         await pilot.press("k")
         await drawn(pilot)
         await click(pilot, "SIGINT")

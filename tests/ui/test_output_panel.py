@@ -1,5 +1,8 @@
 """The output panel as a user meets it: what it shows, how it scrolls, and when keys are typed to the script."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from textual import on
 from textual.app import App, ComposeResult
@@ -55,16 +58,19 @@ def run(number: int) -> ev.Run:
     return ev.Run(t=1.0, run=number, pid=7, argv=["python"], cwd="/", settings=Settings())
 
 
-async def begun(app: Desk, pilot: Pilot[None]) -> None:
-    app.take(SESSION, run(1))
-    app.panel.focus()
-    await pilot.pause()
+@asynccontextmanager
+async def begun(size: tuple[int, int] = (60, 5)) -> AsyncIterator[tuple[Desk, Pilot[None]]]:
+    """Run the app at *size*, columns and rows. The first run has begun."""
+    app = Desk()
+    async with app.run_test(size=size) as pilot:
+        app.take(SESSION, run(1))
+        app.panel.focus()
+        await pilot.pause()
+        yield app, pilot
 
 
 async def test_it_shows_the_end_of_the_output_and_where_all_of_it_is_kept() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 6)):
-        app.take(SESSION, run(1))
+    async with begun((60, 6)) as (app, _):
         app.write("".join(f"epoch {n}\r\n" for n in range(9)) + "step 1\rstep 2")
         assert app.lines[1:] == ["epoch 5", "epoch 6", "epoch 7", "epoch 8", "step 2"]
         assert "Output" in app.lines[0] and "abcde.log" in app.lines[0]
@@ -83,9 +89,7 @@ async def test_a_recorded_terminal_keeps_its_size_and_its_long_lines_are_wrapped
 
 
 async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         app.write("".join(f"line {n}\r\n" for n in range(30)))
         await pilot.press("pageup")
         before = app.lines[1:]
@@ -99,9 +103,7 @@ async def test_scrolled_it_stays_where_it_is_until_the_end_is_asked_for() -> Non
 
 
 async def test_a_new_run_begins_below_a_rule() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 8)):
-        app.take(SESSION, run(1))
+    async with begun((60, 8)) as (app, _):
         app.write("old\r\nlast words")
         app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None), run(2))
         app.write("new", run=2)
@@ -111,18 +113,14 @@ async def test_a_new_run_begins_below_a_rule() -> None:
 
 
 async def test_what_was_left_out_is_said_where_it_is_missing() -> None:
-    app = Desk()
-    async with app.run_test(size=(80, 6)):
-        app.take(SESSION, run(1))
+    async with begun((80, 6)) as (app, _):
         app.write("begin\r\n")
         app.write("end", skipped=3_250_586)
         assert app.lines[1:4] == ["begin", f"… 3.1 MiB left out, see {SESSION.output_path}", "end"]
 
 
 async def test_hidden_it_is_not_fed_and_catches_up_when_shown() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        app.take(SESSION, run(1))
+    async with begun() as (app, pilot):
         app.panel.display = False
         await pilot.pause()
         for n in range(400):
@@ -139,9 +137,7 @@ async def test_hidden_it_is_not_fed_and_catches_up_when_shown() -> None:
 
 
 async def test_a_replay_that_goes_back_begins_anew() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)):
-        app.take(SESSION, run(1))
+    async with begun() as (app, _):
         app.write("late")
         app.state = State()
         app.take(SESSION, run(1))
@@ -151,9 +147,7 @@ async def test_a_replay_that_goes_back_begins_anew() -> None:
 
 @pytest.mark.parametrize("key", ["enter", "i"])
 async def test_typing_reaches_the_script_and_nothing_else(key: str) -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         app.write("continue? ")
         await pilot.press(key)
         assert "typing" in app.lines[0] and "Ctrl-]" in app.lines[0]
@@ -166,9 +160,7 @@ async def test_typing_reaches_the_script_and_nothing_else(key: str) -> None:
 
 
 async def test_the_cursor_shows_while_typing() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         app.write("name: ")
 
         def reversed_columns() -> list[int]:
@@ -188,9 +180,7 @@ async def test_the_cursor_shows_while_typing() -> None:
 
 
 async def test_one_escape_is_the_scripts_two_end_typing() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         await pilot.press("i", "escape", "x")
         assert app.typed == ["\x1b", "x"] and app.panel.typing
         await pilot.press("escape", "escape")
@@ -198,9 +188,7 @@ async def test_one_escape_is_the_scripts_two_end_typing() -> None:
 
 
 async def test_a_paste_is_typed_and_marked_if_the_script_asked_for_it() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         app.panel.post_message(Paste("not yet"))
         await pilot.press("i")
         app.panel.post_message(Paste("a\nb"))
@@ -212,9 +200,7 @@ async def test_a_paste_is_typed_and_marked_if_the_script_asked_for_it() -> None:
 
 
 async def test_typing_ends_with_the_run_and_cannot_begin_without_one() -> None:
-    app = Desk()
-    async with app.run_test(size=(60, 5)) as pilot:
-        await begun(app, pilot)
+    async with begun() as (app, pilot):
         await pilot.press("i")
         app.take(ev.RunEnd(t=2.0, run=1, exit_code=0, signal=None))
         assert not app.panel.typing

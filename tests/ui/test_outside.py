@@ -3,7 +3,7 @@
 import msgspec
 
 from tests import streams as s
-from tests.ui.shown import app, drawn, press, source_of, text_of
+from tests.ui.shown import app, drawn, press, running, source_of, text_of
 from tfmemtop import events
 from tfmemtop.events import OutsideState
 from tfmemtop.ui import UiOptions
@@ -34,8 +34,7 @@ def attached(state: OutsideState = OutsideState.READING, detail: str = "") -> li
 
 
 async def test_a_and_enter_read_the_chosen_process_of_a_session_that_only_watches() -> None:
-    async with app(watching()).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(watching())) as (pilot, shown):
         await press(pilot, "a")
         assert events.Attach(pid=100) in source_of(shown).sent
         told = await press(pilot, "enter")
@@ -44,8 +43,7 @@ async def test_a_and_enter_read_the_chosen_process_of_a_session_that_only_watche
 
 
 async def test_the_last_line_offers_what_does_something_in_a_session_that_only_watches() -> None:
-    async with app(watching()).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(watching())) as (pilot, shown):
         bar = text_of(shown).splitlines()[-1]
         keys = "F1 help Enter account a attach o sort k signal W why c moment s scale / filter q quit"
         assert " ".join(bar.split()) == keys
@@ -63,8 +61,7 @@ async def test_the_last_line_offers_what_does_something_in_a_session_that_only_w
 
 
 async def test_a_session_with_a_script_names_the_command_instead() -> None:
-    async with app().run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app()) as (pilot, shown):
         await press(pilot, "a")
         assert [note.message for note in shown._notifications] == [
             "This session has a script of its own. In another terminal: tfmemtop attach 100"
@@ -73,8 +70,7 @@ async def test_a_session_with_a_script_names_the_command_instead() -> None:
 
 
 async def test_figures_are_marked_and_keys_that_steer_say_why_they_do_nothing() -> None:
-    async with app(attached(), UiOptions(outside=True)).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(attached(), UiOptions(outside=True))) as (pilot, shown):
         told = await press(pilot, "G", "R", "L", "E", "k", "i", "x")
         assert "FROM OUTSIDE" in told and "Allocators 1, read from outside" in told and "128.0M" in told
         said = [notification.message for notification in shown._notifications]
@@ -87,8 +83,7 @@ async def test_figures_are_marked_and_keys_that_steer_say_why_they_do_nothing() 
 
 
 async def test_leaving_asks_nothing_and_ends_nothing() -> None:
-    async with app(attached(), UiOptions(outside=True)).run_test(size=(100, 30)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(attached(), UiOptions(outside=True)), (100, 30)) as (pilot, shown):
         await pilot.press("q")
         await pilot.pause()
         assert not any(isinstance(command, events.Stop) for command in source_of(shown).sent)

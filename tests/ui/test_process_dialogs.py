@@ -89,15 +89,22 @@ def test_details_tell_who_what_was_asked_for_and_what_took_effect() -> None:
     assert "The hook" not in told  # the hook is loaded, so the page has nothing to report about it
 
 
-def test_details_name_the_container_the_numbers_there_and_what_may_not_be_read() -> None:
+def test_details_name_the_container_pod_job_and_notebook_the_numbers_there_and_what_may_not_be_read() -> None:
     state = small()
-    workload = Workload(engine="docker", container="ff90ed5efd65" + 52 * "0", job="812", step="0")
+    of = {"container": "ff90ed5efd65" + 52 * "0", "name": "trainer", "pod": "train-0", "pod_uid": "019c1fe8"}
+    job = {"job": "812", "step": "0", "job_name": "mnist", "notebook": "a.ipynb"}
+    workload = Workload(engine="containerd", namespace="ml", **of, **job)
     apply(state, replace(seen(200), workload=workload, inner_pids=(7,), unread=("/proc/200/environ",)))
     told = page(state, 200)
-    assert "number        200; in its container 7" in told
-    assert "container     ff90ed5efd65, docker" in told
-    assert "job           812, step 0" in told
-    assert "not readable  /proc/200/environ; names of its container" in told
+    for line in (
+        "number        200; in its container 7",
+        "container     trainer, ff90ed5efd65, containerd",
+        "pod           train-0, namespace ml, uid 019c1fe8",
+        "job           812, step 0, mnist",
+        "notebook      a.ipynb",
+        "not readable  /proc/200/environ; names of its container",
+    ):
+        assert line in told
     assert "not readable" not in page(small(), 200)
 
 

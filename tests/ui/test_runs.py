@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.ui.shown import RECORDINGS, app, drawn, press, screen, text_of
+from tests.ui.shown import RECORDINGS, app, drawn, press, running, screen, text_of
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.placement import Placement
@@ -25,8 +25,7 @@ def row(shown: str, run: int) -> str:
 
 
 async def test_the_newest_two_are_laid_over_until_others_are_picked() -> None:
-    async with screen("h200-settings", 60.0).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-settings", 60.0), (120, 36)) as (pilot, _):
         shown = await press(pilot, "H")
         assert "Run 2 and run 3: process total" in shown
         assert "● run 2" in shown.replace("─", "") and "limit 4.0 GiB · at most" in shown
@@ -42,8 +41,7 @@ async def test_the_newest_two_are_laid_over_until_others_are_picked() -> None:
 
 
 async def test_what_is_laid_over_can_be_changed() -> None:
-    async with screen("h200-settings", 60.0).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-settings", 60.0), (120, 36)) as (pilot, _):
         assert "Run 2 and run 3: process total" in await press(pilot, "H")
         assert "Run 2 and run 3: pool" in await press(pilot, "m")
         assert "Run 2 and run 3: in use" in await press(pilot, "m")
@@ -51,8 +49,7 @@ async def test_what_is_laid_over_can_be_changed() -> None:
 
 
 async def test_what_is_not_known_of_both_is_not_offered() -> None:
-    async with screen("h200-settings", 125.0).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(screen("h200-settings", 125.0), (120, 36)) as (pilot, _):
         await press(pilot, "H")
         # cuda_malloc_async does not report the size of its pool.
         assert "Run 4 and run 5: in use" in await press(pilot, "m")
@@ -61,8 +58,7 @@ async def test_what_is_not_known_of_both_is_not_offered() -> None:
 
 async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing() -> None:
     shown = app()
-    async with shown.run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(shown, (120, 36)) as (pilot, _):
         told = await press(pilot, "H")
         assert "There is one run so far" in told and "Run 1: process total" in told
         drawings: list[str] = []

@@ -7,7 +7,20 @@ import pytest
 
 from tests import streams as s
 from tests.streams import fold
-from tests.ui.shown import ENDED, GIB, RECORDINGS, app, drawn, events_until, press, rows, screen, source_of, text_of
+from tests.ui.shown import (
+    ENDED,
+    GIB,
+    RECORDINGS,
+    app,
+    drawn,
+    events_until,
+    press,
+    rows,
+    running,
+    screen,
+    source_of,
+    text_of,
+)
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import apply
@@ -27,8 +40,7 @@ def replay(name: str, t: float) -> TfmemtopApp:
 
 
 async def lines(app: TfmemtopApp, size: tuple[int, int]) -> list[str]:
-    async with app.run_test(size=size) as pilot:
-        await drawn(pilot)
+    async with running(app, size) as (pilot, _):
         shown = text_of(await drawn(pilot))
         assert app.screen.max_scroll_y == 0, "a scrollbar"
         return shown.splitlines()
@@ -129,8 +141,7 @@ def told(shown: TfmemtopApp) -> list[tuple[int, int]]:
 async def test_the_first_size_lasts_while_devices_processes_and_a_finding_come(
     size: tuple[int, int], gpus: int
 ) -> None:
-    async with app(started(size, gpus)).run_test(size=size) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(started(size, gpus)), size) as (pilot, shown):
         take(shown, *readings(gpus))
         await drawn(pilot)
         columns, rows = first_size(*size, gpus)
@@ -145,8 +156,7 @@ async def test_the_first_size_lasts_while_devices_processes_and_a_finding_come(
 
 async def test_what_no_longer_fits_is_told_once_and_not_taken_back() -> None:
     size = (120, 50)
-    async with app(started(size, 0)).run_test(size=size) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(started(size, 0)), size) as (pilot, shown):
         take(shown, *(s.process(1.0, pid) for pid in range(200, 220)), s.alive(1.0, 100, *range(200, 220)))
         take(shown, events.Output(t=1.0, run=1, text="hello"))
         await drawn(pilot)
@@ -159,8 +169,7 @@ async def test_what_no_longer_fits_is_told_once_and_not_taken_back() -> None:
 
 async def test_who_arranges_the_screen_anew_gives_the_script_all_the_room_there_is() -> None:
     size = (120, 36)
-    async with app(started(size, 1) + readings(1)).run_test(size=size) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(started(size, 1) + readings(1)), size) as (pilot, shown):
         await pilot.resize_terminal(120, 50)
         await drawn(pilot)
         assert told(shown)[-1] == (shown.main.output.size.width, shown.main.output.size.height - 1)

@@ -6,7 +6,7 @@ import pytest
 
 from tests import pools
 from tests import streams as s
-from tests.ui.shown import Recorded, app, drawn, paused_replay, press, source_of, text_of
+from tests.ui.shown import Recorded, app, drawn, paused_replay, press, running, source_of, text_of
 from tfmemtop import events
 from tfmemtop.ui import UiOptions
 from tfmemtop.ui.app import TfmemtopApp
@@ -56,8 +56,7 @@ def replayed() -> list[events.Event]:
 
 
 async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
-    async with app(replayed()).run_test(size=(160, 48), notifications=True) as pilot:
-        await drawn(pilot)
+    async with running(app(replayed()), notifications=True) as (pilot, _):
         told = await press(pilot, "X")
         assert (
             "What if: GPU:0 of process 100 under other settings" in told
@@ -76,8 +75,7 @@ async def test_x_shows_what_each_setting_would_do_and_enter_takes_one() -> None:
 
 async def test_of_a_run_that_outgrew_its_trace_no_limit_is_called_enough() -> None:
     stream = [*replayed(), s.allocator(40.0, 100, 300 * MIB, 700 * MIB, 1024 * MIB)]
-    async with app(stream).run_test(size=(160, 48)) as pilot:
-        await drawn(pilot)
+    async with running(app(stream)) as (pilot, _):
         told = await press(pilot, "X")
         assert "The run later had more: 700.0 MiB in use" in told
         assert "210M no" in told and "the run worked with a pool of 1024M, and at least 214M are needed" in told
@@ -86,8 +84,7 @@ async def test_of_a_run_that_outgrew_its_trace_no_limit_is_called_enough() -> No
 
 
 async def test_where_nothing_was_recorded_from_the_start_it_is_said() -> None:
-    async with app([s.session(), s.run()]).run_test(size=(120, 36)) as pilot:
-        await drawn(pilot)
+    async with running(app([s.session(), s.run()]), (120, 36)) as (pilot, _):
         await press(pilot, "X")
         assert "No allocations have been recorded from the start of this run" in text_of(await drawn(pilot))
 
@@ -104,8 +101,7 @@ async def test_nothing_is_taken_in_a_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["X", "B"])
 async def test_what_was_recorded_until_now_is_read_to_be_replayed(key: str) -> None:
     cuts: list[pools.Cut] = [[(200 * MIB, True), (56 * MIB, False)]]
-    async with TfmemtopApp(Recorded(pools.watched(cuts)), UiOptions()).run_test(size=(120, 36)) as pilot:
-        shown = await drawn(pilot)
+    async with running(TfmemtopApp(Recorded(pools.watched(cuts)), UiOptions()), (120, 36)) as (pilot, shown):
         told = await press(pilot, key)
         asked = [one for one in source_of(shown).sent if isinstance(one, events.HoldersNow)]
         assert asked == ([events.HoldersNow(pid=100)] if key == "X" else [])

@@ -9,7 +9,7 @@ from tests import streams as s
 from tests.findings.situations import POOL_AT_ONCE, asked_growth, begin, effective, reading
 from tests.findings.test_crashes import waiting
 from tests.streams import GIB, MIB
-from tests.ui.shown import app, drawn, rows, source_of, text_of
+from tests.ui.shown import app, drawn, rows, running, source_of, text_of
 from tfmemtop import events
 from tfmemtop.findings.finding import Finding
 from tfmemtop.findings.judgement import findings
@@ -51,8 +51,7 @@ async def test_what_holds_on_many_gpus_alike_is_said_once(gpus: tuple[int, ...],
         name = f"GPU:{logical}"
         stream.append(effective(False, name=name, uuid=f"GPU-{physical}"))
         stream.append(reading(3.0, (33 + logical) * MIB, 908 * MIB, POOL_AT_ONCE, name=name))
-    async with app(stream).run_test(size=(160, 48)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(stream)) as (pilot, shown):
         text = text_of(shown)
         assert text.count("growth is off, so TensorFlow took") == said
         if said == 1:
@@ -175,8 +174,7 @@ async def test_what_does_not_fit_gives_up_its_figures_first() -> None:
 
 
 async def test_a_screen_that_may_not_steer_tells_the_options_instead_of_keys() -> None:
-    async with app(STREAM, UiOptions(readonly=True)).run_test(size=(120, 40)) as pilot:
-        shown = await drawn(pilot)
+    async with running(app(STREAM, UiOptions(readonly=True)), (120, 40)) as (pilot, shown):
         text = text_of(shown)
         assert "turn growth on (--growth on)" in text and "[G]" not in text
         await pilot.press("W", "down")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests import streams
-from tests.starting import tfmemtop
+from tests.starting import ran, tfmemtop
 from tests.streams import GIB
 from tests.ui.shown import events_until
 from tests.whatif.conftest import Traced
@@ -27,7 +27,7 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-m", "tfmemtop", "whatif", *arguments]
-    return subprocess.run(program, capture_output=True, text=True, check=False)
+    return ran(program)
 
 
 @pytest.mark.tensorflow
