@@ -231,5 +231,7 @@ def test_phases_stand_above_the_graph_where_they_begin_with_their_peaks_as_far_a
     assert {width_of(each) for each in line} == {68}
     limited = replace(panel(steady((GIB, GIB, GIB, GIB)), limit=16 * GIB), phases=phases)
     assert "┊block 3.0G " in rows(draw(Graph(), limited, 299.0))[1], "below the limit's line"
+    cached = replace(shown, history=steady((GIB, *(16 * GIB,) * 3)))
+    assert "┊block 3.0G " in rows(draw(Graph(), cached, 299.0))[0]
     full = replace(shown, history=steady((16 * GIB,) * 4))
     assert "fit" not in rows(draw(Graph(), full, 299.0))[0]

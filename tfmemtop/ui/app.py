@@ -215,7 +215,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         for screen in seen:
             self._try(partial(screen.refresh_state, self.state))
         self._try(self._draw_output)
-        self._request_map(seen[0].wish)
+        self._request_map(seen[0].wish if seen else None)  # while the app ends, it has no screen
 
     def _request_map(self, wish: MapWanted | None) -> None:
         """Let the engine read the map *wish*, and no other: only one that the user looks at."""

@@ -37,6 +37,7 @@ Halves = tuple[Sample | None, Sample | None]
 
 _NO_GUTTER_BELOW = 32
 _AFTER_A_RUN = 9  # cells that the name of a run takes
+_ROOM = " mcro"  # the codes of cells that a phase's name may take: a full pool would leave its highest peak unnamed
 _ASIDE = 7  # cells by which a label moves aside for a more important one
 
 
@@ -209,7 +210,7 @@ def _with_texts(
 def _with_phases(
     text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int]
 ) -> tuple[str, str]:
-    """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing is drawn.
+    """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing in use is drawn.
 
     Each has its name and its peak, if there is room: the one with the highest peak comes first. *numbers* are those of
     the columns.
@@ -222,7 +223,7 @@ def _with_phases(
         narrow = f"{MARK}{label} " if all(cell_len(each) == 1 for each in label) else MARK
         for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK):
             end = at + len(said)
-            if end <= len(text) and not codes[max(0, at - 1) : end].strip(" m"):
+            if end <= len(text) and not codes[max(0, at - 1) : end].strip(_ROOM):
                 text, codes = text[:at] + said + text[end:], codes[:at] + "n" * len(said) + codes[end:]
                 break
     return text, codes
