@@ -5,7 +5,7 @@ import pytest
 from tests import streams as s
 from tfmemtop import events
 from tfmemtop.events.damage import damage_text
-from tfmemtop.findings.missing import no_trace, refusal_text, unreplayed_text
+from tfmemtop.findings.missing import refusal_text, unrecorded, unreplayed_text
 from tfmemtop.findings.probe import probe_remedy, probe_text
 from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.findings.rules.notices import Noticed, say
@@ -120,9 +120,11 @@ def test_a_program_that_ended_before_the_probe_was_built_is_told_to_be_recorded_
     state = State()
     for event in (s.session(), s.run(), s.process(0.3, 100), s.hook(0.5, 100)):
         apply(state, event)
-    assert "--no-probe" in no_trace(state, None)
+    assert "no pool" in unrecorded(state)
+    apply(state, s.allocator(0.6, 100, 1 << 20))
+    assert "--no-probe" in unrecorded(state)
     apply(state, events.Probe(t=0.7, pid=100, state=events.ProbeState.BUILDING))
-    assert "before the probe was built" in no_trace(state, None)
+    assert "before the probe was built" in unrecorded(state)
 
 
 def test_what_is_wrong_with_a_hook_is_said() -> None:

@@ -138,7 +138,7 @@ def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest
     assert main(["holders", path, "--device", "GPU:7"]) == 2
     assert "GPU:7, only of GPU:0, GPU:1" in capsys.readouterr().err
     assert main(["holders", write_run(tmp_path)]) == 2
-    assert "cannot say who held the memory: no step was recorded; record" in capsys.readouterr().err
+    assert "cannot say who held the memory: record again without --no-probe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["holders", "whatif"])

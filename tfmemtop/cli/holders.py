@@ -22,13 +22,11 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option, switch
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.events import Holders, ScriptPhase
-from tfmemtop.findings.holders import windowless_text
-from tfmemtop.findings.missing import only_asked, unready, unused_probe
-from tfmemtop.findings.probe import why_unused
+from tfmemtop.findings.missing import only_asked, unrecorded
 from tfmemtop.reports.holders import lifetimes_json, lifetimes_table, table, to_json
 from tfmemtop.state.holder_views import fullest_in
 from tfmemtop.state.holders import By
-from tfmemtop.state.windows import Chosen, chosen, missing, moment, recorded, unpacked
+from tfmemtop.state.windows import Chosen, chosen, moment, recorded, unpacked
 from tfmemtop.units import format_bytes
 
 
@@ -74,11 +72,9 @@ def run(arguments: HoldersArguments) -> int:
     path, _, state, of_file = recorded_run(arguments.file)
     windows = chosen(state)
     if not windows:
-        why = windowless_text(missing(state)) or why_unused(unused_probe(state)) or unready(state)
+        why = unrecorded(state)
         if not why and only_asked(state):
             why = "the session was started with --holders-interval 0, and nobody asked for one"
-        if not any(process.hooked and process.hooked.allocators for process in state.processes.values()):
-            why = "no pool of TensorFlow's was seen"
         raise Refusal(f"{Path(path).name} cannot say who held the memory: {why or _NOT_RECORDED}")
     shown = [one for one in windows if arguments.device in (None, one.device)]
     if not shown:

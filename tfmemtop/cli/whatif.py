@@ -19,11 +19,10 @@ from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.events import Unreplayed
 from tfmemtop.experiments.session.whatif import ask, traced
 from tfmemtop.experiments.whatif.settings import cards
-from tfmemtop.findings.missing import NO_TRACE_OUTSIDE, NOT_REPLAYED, no_trace, unreplayed_text
+from tfmemtop.findings.missing import NOT_REPLAYED, unrecorded, unreplayed_text
 from tfmemtop.reports.whatif import page, to_json
 from tfmemtop.state import State, apply
 from tfmemtop.state.predicted import predicted
-from tfmemtop.state.windows import missing
 
 
 class WhatIfArguments(ReportArguments):
@@ -41,11 +40,12 @@ def run(arguments: WhatIfArguments) -> int:
     Raises:
         Refusal: the file cannot be read, or it has no such run, or no allocations that can be replayed.
     """
-    path, _, state, run = recorded_run(arguments.file)
+    path, _, state, _ = recorded_run(arguments.file)
     _replay(state)
     views = predicted(state, arguments.device)
     if not views:
-        untraced = NO_TRACE_OUTSIDE if run.outside else no_trace(state, missing(state))
+        why = unrecorded(state)
+        untraced = f"this recording has no first steps{f': {why}' if why else ''}"
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
         print_json(to_json(views[0]))

@@ -3,7 +3,7 @@
 Most answers are the reason and the remedy, as text. The remedy is empty where nothing is known to help.
 """
 
-from tfmemtop.events import Holders, MemoryMap, Probe, ProbeState, Replayed, Unreplayed
+from tfmemtop.events import MemoryMap, Probe, ProbeState, Replayed, Unreplayed
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.probe import (
@@ -19,6 +19,7 @@ from tfmemtop.state import State
 from tfmemtop.state.lookup import hooked_of, without_tensorflow
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.pool_views import PoolKey
+from tfmemtop.state.windows import missing
 from tfmemtop.units import format_count, sentence
 
 _LIBRARY = "the probe, which reads pools from inside,"
@@ -140,12 +141,6 @@ def unreplayed_remedy(replayed: Replayed) -> str:
     return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else ""
 
 
-NO_TRACE_OUTSIDE = (
-    "the first steps of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
-)
-"""For a recording without a trace, of a process that was read from outside."""
-
-
 def unready(state: State) -> str:
     """Return, as a clause, that a program ended before the probe was ready; empty if none did."""
     probes = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
@@ -153,13 +148,17 @@ def unready(state: State) -> str:
     return "the program ended before the probe was built; record it again" if late else ""
 
 
-def no_trace(state: State, refused: Holders | None) -> str:
-    """Return the line for a recording without a trace, of a script that tfmemtop started.
-
-    *refused* reports why the probe could not record, if that is known.
-    """
-    why = why_unused(unused_probe(state)) or windowless_text(refused) or unready(state)
-    return f"this recording has no first steps{f': {why}' if why else '; record again without --no-probe'}"
+def unrecorded(state: State) -> str:
+    """Return why a recording has no allocations, and what helps: one clause, empty where it is not known."""
+    if state.run is not None and state.run.outside:
+        return "those of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
+    if why := windowless_text(missing(state)) or why_unused(unused_probe(state)):
+        return why
+    hooked = [process.hooked for process in state.processes.values() if process.hooked is not None]
+    if not any(one.allocators for one in hooked):
+        return "no pool of TensorFlow's was seen"
+    used = any(one.probe is not None and one.probe.state is ProbeState.LOADED for one in hooked)
+    return unready(state) or ("" if used else "record again without --no-probe")
 
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"

@@ -26,9 +26,9 @@ class Later(Enum):
 class Ends(msgspec.Struct, frozen=True):
     """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits.
 
-    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed. For a run
-    that needed more, ``worked`` is the pool that it reached: with it the run passed, or went on. It is ``None`` if the
-    run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory. ``alike`` is the
+    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed, and where
+    allocations are lost. ``worked`` is then the pool that a run which did not fail reached: with it the run passed, or
+    went on. It is ``None`` if the run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory. ``alike`` is the
     smallest limit with the same algorithms, ``None`` where ``surely`` is.
     """
 
@@ -124,6 +124,8 @@ class Predicted(msgspec.Struct, frozen=True):
         """Return whether the run fits with the setting of *row*; ``None`` if some runs would fail, or if not known."""
         if self.is_as_measured(row):
             return True  # whatever the replay says
+        if row.fits and self.replayed.lost:
+            return None  # with all of its allocations it may need more
         if row.fits is False or not self.outgrown:
             ends = self.ends(row.growth) if row.fits else None
             return None if ends and ends.surely and row.limit and row.limit < ends.surely else row.fits
@@ -161,11 +163,11 @@ class Predicted(msgspec.Struct, frozen=True):
         least, present = self.replayed.least(growth), self.replayed.present
         if least is None:
             return None
-        if not self.outgrown:
+        if not self.outgrown and not self.replayed.lost:
             more = self._risen
             return Ends(least.at_least, least.surely + more, alike=(least.alike or least.surely) + more)
         alike = present is not None and present.growth is growth
-        reached = self.pool if self.later is Later.MORE and alike else None
+        reached = self.pool if self.later in (Later.MORE, Later.NO_MORE) and alike else None
         failed = present.limit if self.later is Later.RAN_OUT and present and alike else None
         return Ends(least.at_least, None, None if reached is None else -(-reached // MIB) * MIB, failed)
 
