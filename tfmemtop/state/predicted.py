@@ -24,12 +24,11 @@ class Later(Enum):
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits.
-
-    ``surely`` is predicted to be enough; ``None`` for a run that needed more than was replayed, or failed, and where
-    allocations are lost. ``worked`` is then the pool that a run which did not fail reached: with it the run passed, or
-    went on. It is ``None`` if the run had the other setting of growth. ``failed`` is the limit under which the run ran out of memory. ``alike`` is the
-    smallest limit with the same algorithms, ``None`` where ``surely`` is.
+    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits. ``surely`` is
+    predicted to be enough; ``None`` for a run that needed more than was replayed, or failed, and where allocations
+    are lost. ``worked`` is then the pool that a run which did not fail reached: with it the run passed, or went on.
+    It is ``None`` if the run had the other setting of growth. ``failed`` is the limit under which the run ran out
+    of memory. ``alike`` is the smallest limit with the same algorithms, ``None`` where ``surely`` is.
     """
 
     at_least: int
