@@ -102,6 +102,12 @@ def test_events_in_any_order_fold_and_draw(stream: list[events.Event]) -> None:
     allocators(state)
 
 
+def test_a_failure_of_an_unknown_device_is_marked_where_the_script_has_a_pool() -> None:
+    failure = events.OutOfMemory(t=4.0, pid=100, message="Out of memory while trying to allocate 3.00MiB.")
+    state = s.fold([*training(), s.device(1), failure])
+    assert {panel.key: panel.ran_out for panel in panels(state)} == {"gpu0": (4.0,), "gpu1": ()}
+
+
 def cpu_history(state: State) -> list[tuple[int, ...] | None]:
     assert state.cpu_pool is not None
     return s.columns(state.cpu_pool.history, 8.0, 8, state.now)

@@ -242,9 +242,11 @@ def _whole(state: State, place: DeviceState | CpuPool) -> Whole:
 def _ran_out(state: State, place: int | str, rows: list[AllocatorRow]) -> tuple[float, ...]:
     """Return when allocations failed on *place*, whose allocators are *rows*, as the hook reported.
 
-    If the script crashed by the failure, the hook could not report it. Then TensorFlow's lines in the output count.
+    XLA does not name the device: such a failure may be of any that the script uses. If the script crashed by the
+    failure, the hook could not report it. Then TensorFlow's lines in the output count.
     """
-    told = [one.t for run in state.runs for one in run.ran_out if one.place in (place, None)]
+    places = (place, None) if rows else (place,)
+    told = [one.t for run in state.runs for one in run.ran_out if one.place in places]
     if (run := state.run) and not run.ran_out:
         names = {row.allocator for row in rows}
         told += [one.at for one in run.complaints if not one.harmless and one.allocator in names]
