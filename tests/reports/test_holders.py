@@ -40,7 +40,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = lines.index(next(line for line in lines if line.startswith("LAYER")))
     assert " ".join(lines[: head - 1]) == (
         "Who held the 52.0 MiB that were in use in the pool of GPU:0 of process 100 at the peak of one step of "
-        "train_step. The peak was at 9 s. Allocations were recorded from 9 s on, by schedule."
+        "train_step. The peak was at 9 s of the session. Allocations were recorded from 9 s on, by schedule."
     )
     assert [line.split() for line in lines[head:]] == [
         ["LAYER", "KIND", "BYTES", "SHARE", "COUNT"],

@@ -193,12 +193,16 @@ def faces(free: str, cell: str) -> str:
 
 def faces_age(age_s: float) -> str:
     """Return the line about the window that the holders of a map's cells come from, where no cell is chosen."""
-    return f"Who holds a cell is known from a window {spoken(age_s)} before this map."
+    return f"Who holds a cell is known from a window {_from_map(age_s)}."
 
 
 def face_unknown(age_s: float) -> str:
     """Return the line about a chosen cell that is in use now and that was free in the window."""
-    return f"unknown: in the window, {spoken(age_s)} before this map, this cell was free"
+    return f"unknown: in the window, {_from_map(age_s)}, this cell was free"
+
+
+def _from_map(age_s: float) -> str:
+    return f"{spoken(abs(age_s))} {'before' if age_s >= 0 else 'after'} this map"
 
 
 def lies_since(clock: str, window: int, *, stays: bool) -> str:

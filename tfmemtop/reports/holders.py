@@ -139,7 +139,7 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
         f"{what_was_recorded(window)}."
     )
     if found.at == window.peak_at:
-        text += f" The peak was at {spoken(seconds_of(window, found.at))}."
+        text += f" The peak was at {spoken(seconds_of(window, found.at))} of the session."
     text += f" Allocations were recorded from {spoken(window.began)} on, {window.opened.text}."
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."

@@ -71,8 +71,11 @@ def since_run_s(state: State, pid: int, t: float) -> float:
 
 
 def older_s(state: State, pid: int, window: events.Holders, at_s: float) -> float:
-    """Return the seconds from the end of *window* to *at_s*, which counts from the start of the run of *pid*."""
-    return max(0.0, at_s - since_run_s(state, pid, window.ended))
+    """Return the seconds from the end of *window* to *at_s*, which counts from the start of the run of *pid*.
+
+    They are below 0 for a window that ended later.
+    """
+    return at_s - since_run_s(state, pid, window.ended)
 
 
 def standing_at_peak(state: State) -> Standing | None:

@@ -124,14 +124,15 @@ class MapHolders:
         self._key: PoolKey | None = None
 
     def look(self, state: State, key: PoolKey | None, view: PoolMap | None) -> None:
-        """Compute the faces from the newest window in *state* and from *view*, the newest map."""
+        """Compute the faces from *view*, the newest map, and from the window in *state* that is nearest to it."""
         self._state, self._key = state, key
         hooked, known = hooked_at(state, key), windows(state, key)
         if view is None or hooked is None or key is None or not known:
             self.faces = None
             return
-        self.faces = faces_in(known[-1], hooked)
-        self.age_s = older_s(state, key[0], known[-1], view.at_s)
+        ages = {older_s(state, key[0], one, view.at_s): one for one in known}
+        self.age_s = min(ages, key=abs)
+        self.faces = faces_in(ages[self.age_s], hooked)
         drawn_from = self.faces, view.at_s, view.exhausted, tuple(len(region.cells) for region in view.regions)
         if drawn_from != self._drawn_from:
             self._cells, self._drawn_from, self._merged = faces_of(view, self.faces), drawn_from, {}
