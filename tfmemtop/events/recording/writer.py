@@ -66,7 +66,8 @@ class Writer:
         self._chunk_at = 0  # where in the file the present chunk begins
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._written = 0  # bytes of whole lines in the file
+        self.size = 0
+        """The bytes of whole lines in the file."""
         self._stale = False  # the file still holds an older recording
         try:
             # Non-blocking: a named pipe without a reader would otherwise block the start for ever.
@@ -120,11 +121,6 @@ class Writer:
     def full(self) -> bool:
         """Whether it is time for the next chunk."""
         return self._packer is not None and (self._packer.size or 0) >= self._chunk
-
-    @property
-    def size(self) -> int:
-        """The number of bytes written."""
-        return self._written
 
     def write(self, event: Event, line: bytes | None = None) -> None:
         """Take one event; it is in the file after the next :meth:`flush`. Do nothing once closed.
@@ -188,7 +184,7 @@ class Writer:
         lines = (so_far if len(so_far) < LONGEST_LINE else b"") + (outline if whole else b"")
         self._chunk = max(CHUNK, _SHARE * len(lines))
         end = packer.end()
-        self._chunk_at = self._written + len(end)
+        self._chunk_at = self.size + len(end)
         self._put(end + packer.begin(self._t) + packer.add(lines))
 
     def _so_far(self, known: Iterable[Event]) -> bytes:
@@ -215,10 +211,10 @@ class Writer:
                 done += os.write(self._descriptor, data[done:])
         except OSError as error:
             if self._packer is None:
-                self._cut(self._written + bytes(data[:done]).rfind(b"\n") + 1)
+                self._cut(self.size + bytes(data[:done]).rfind(b"\n") + 1)
             self._drop()
             raise stopped(self.path, reason_of(error)) from error
-        self._written += done
+        self.size += done
 
     def abandon(self) -> None:
         """Take and write nothing more, though another thread may wait for a file system that does not answer."""

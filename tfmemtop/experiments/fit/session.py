@@ -3,9 +3,8 @@
 Pure.
 """
 
-from enum import Enum
-
 from tfmemtop import events
+from tfmemtop.events.base import DescribedEnum
 from tfmemtop.events.commands import TRY_GRACE_S
 from tfmemtop.events.machine import is_pinned
 from tfmemtop.experiments.fit.plan import Plan
@@ -25,13 +24,13 @@ def memory_held(held: events.StillHeld) -> str:
     return f"the next try would not have had all the memory: {still_held(held)}"
 
 
-class Phase(Enum):
+class Phase(DescribedEnum):
     """The phase of a try."""
 
-    STARTING = "starting"  # waiting until the memory of the run before is free
+    STARTING = "starting", "waiting until the memory of the run before is free"
     RUNNING = "running"
-    ENDING = "ending"
-    REPLAYING = "replaying"  # the try has ended, and its allocations are replayed
+    ENDING = "ending", "ending"
+    REPLAYING = "replaying", "replaying its allocations"  # the try has ended
     DONE = "done"  # no try is under way
 
 
@@ -72,13 +71,7 @@ class SessionFit:
     @property
     def progress(self) -> str:
         """How far the current try has come."""
-        if self.phase is Phase.RUNNING:
-            return self._watch.progress(self._now)
-        return {
-            Phase.STARTING: "waiting until the memory of the run before is free",
-            Phase.ENDING: "ending",
-            Phase.REPLAYING: "replaying its allocations",
-        }.get(self.phase, "")
+        return self._watch.progress(self._now) if self.phase is Phase.RUNNING else self.phase.text
 
     def begin(self, newest_run: int) -> list[events.Command]:
         """Begin the search, or continue it after :meth:`stop`; return the commands for the engine.

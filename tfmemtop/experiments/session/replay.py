@@ -51,8 +51,9 @@ class ReplaySource:
         self.paused = False
         self.speed = 1.0
         self._clock = clock
-        self._position = 0.0  # at the time `_since` of the clock
-        self._since = clock()
+        self.position_s = 0.0
+        """The time at which the replay is; while ``seeking``, the time to which it goes."""
+        self._since = clock()  # when the replay was there
         self._wake = asyncio.Event()
         self._closed = False
         self.damaged = 0
@@ -65,16 +66,6 @@ class ReplaySource:
         self._rewind()
 
     @property
-    def position_s(self) -> float:
-        """The time at which the replay is; while ``seeking``, the time to which it goes."""
-        return self._position
-
-    @property
-    def folded_s(self) -> float:
-        """The time up to which events have been returned by :meth:`batches`."""
-        return self._folded
-
-    @property
     def seeking(self) -> bool:
         """Whether :meth:`batches` has not yet returned all events before the position."""
         ahead = self._next is not None and self._due(self._next)
@@ -83,7 +74,7 @@ class ReplaySource:
     @property
     def at_end(self) -> bool:
         """Whether the position is the recording's end."""
-        return self._position >= self.length_s
+        return self.position_s >= self.length_s
 
     def toggle_pause(self) -> None:
         """Pause the replay, or let it go on. At the end of the recording it begins again."""
@@ -95,7 +86,7 @@ class ReplaySource:
 
     def seek(self, position_s: float) -> None:
         """Go to the time *position_s*, or to the nearest that is within the recording."""
-        self._position = min(max(0.0, position_s), self.length_s)
+        self.position_s = min(max(0.0, position_s), self.length_s)
         self._behind, self._jumping = True, True
         self._stepping, self._steps_back = False, 0
         self._since = self._clock()
@@ -104,7 +95,7 @@ class ReplaySource:
     def seek_by(self, seconds: float) -> None:
         """Go forward or back."""
         self._advance()
-        self.seek(self._position + seconds)
+        self.seek(self.position_s + seconds)
 
     def step(self, direction: int) -> None:
         """Pause, and go to the next reading (+1) or the one before (-1)."""
@@ -117,9 +108,9 @@ class ReplaySource:
     async def _step_back(self) -> None:
         """Go to the step before the position. It is searched in a thread: in plain text the search takes long."""
         try:
-            found = await asyncio.to_thread(self._step_before, self._position)
+            found = await asyncio.to_thread(self._step_before, self.position_s)
         except RecordingError:  # the events before the present one are read again now, which reports it
-            found = self._position - _TICK_S
+            found = self.position_s - _TICK_S
         if further := self._steps_back:  # else the user has gone elsewhere meanwhile
             self.seek(found)
             self._steps_back = further - 1
@@ -156,7 +147,7 @@ class ReplaySource:
                 await self._step_back()
             if not self.seeking:
                 self._advance()
-            if self._folded > self._position:
+            if self.folded_s > self.position_s:
                 self._rewind()
             elif self._jumping:
                 self._jump()
@@ -190,10 +181,10 @@ class ReplaySource:
         Return false, and change nothing, if there is no such place, or if it is not after the events returned so far;
         with *back* it may be before them.
         """
-        start = self.recording.start_before(self._position - _LEAD_S) if self._has_starts else None
-        if start is None or (start.t <= self._folded and not back):
+        start = self.recording.start_before(self.position_s - _LEAD_S) if self._has_starts else None
+        if start is None or (start.t <= self.folded_s and not back):
             return False
-        self._begin(start.place, start.t, all_from=self._position - _WHOLE_S)
+        self._begin(start.place, start.t, all_from=self.position_s - _WHOLE_S)
         self.state = State()
         for event in start.so_far:
             apply(self.state, event)
@@ -202,7 +193,8 @@ class ReplaySource:
     def _begin(self, place: Place, folded_s: float, all_from: float = 0.0) -> None:
         events = self.recording.events(place)
         self._events: Iterator[Event] = outlined(events, all_from, stretch_s=1.0) if all_from else events
-        self._folded = folded_s
+        self.folded_s = folded_s
+        """The time up to which events have been returned by :meth:`batches`."""
         self._behind = True
         self._fetch()
 
@@ -214,13 +206,13 @@ class ReplaySource:
         """Move the position on by the time that has passed, times the speed; not while paused or seeking."""
         now = self._clock()
         if not (self.paused or self._behind):
-            self._position = min(self._position + (now - self._since) * self.speed, self.length_s)
+            self.position_s = min(self.position_s + (now - self._since) * self.speed, self.length_s)
             # The time alone decides: a last event whose time is out of order must not delay the end.
             self.paused = self.at_end
         self._since = now
 
     def _due(self, event: Event) -> bool:
-        return event.t <= self._position or self.at_end
+        return event.t <= self.position_s or self.at_end
 
     def _slice(self) -> list[Event]:
         """Return the next events up to the position, as many as can be folded without delaying the screen."""
@@ -232,18 +224,18 @@ class ReplaySource:
             if not self._due(event):
                 if not self._stepping:
                     break
-                self._position = min(event.t + _TICK_S * reading, self.length_s)
+                self.position_s = min(event.t + _TICK_S * reading, self.length_s)
                 self._stepping = not reading
             if len(batch) >= _SLICE_EVENTS or (len(batch) % 64 == 63 and time.monotonic() > end):
                 return batch
             apply(self.state, event)
             batch.append(event)
             # At the end all remaining events are returned, also those with a time later than the last event's.
-            self._folded = min(max(self._folded, event.t), self.length_s)
+            self.folded_s = min(max(self.folded_s, event.t), self.length_s)
             self._fetch()
         if self._stepping:
             self._stepping = False
-            self._position = self.length_s
+            self.position_s = self.length_s
         if self._behind:
             self._behind = False
             self._since = self._clock()
@@ -253,7 +245,7 @@ class ReplaySource:
         """Wait until the next event is due or the user has done something."""
         timeout = None
         if not self.paused:
-            ahead = self._next.t - self._position if self._next else 0.0
+            ahead = self._next.t - self.position_s if self._next else 0.0
             timeout = min(max(_SHORTEST_WAIT_S, ahead / self.speed), _LONGEST_WAIT_S)
         try:
             await asyncio.wait_for(self._wake.wait(), timeout)

@@ -43,7 +43,8 @@ class HoldersChoice:
         self._held = False  # whether `began` is set only because `at` is an event of that window
         self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
-        self._by_buffer = False  # whether each buffer has a line, in place of a table
+        self.buffers = False
+        """Whether the buffers of the window are shown, each with its lifetime, in place of a table."""
 
     def follow(self, state: State) -> None:
         """Use *state* as the newest. If the pool has gone, show that of the same device in the next run."""
@@ -96,11 +97,6 @@ class HoldersChoice:
             if key in self.open:
                 found += [Entry((key, number), row, part) for number, part in enumerate(row.parts)]
         return found
-
-    @property
-    def buffers(self) -> bool:
-        """Whether the buffers of the window are shown, each with its lifetime."""
-        return self._by_buffer
 
     def lifetimes(self, window: events.Holders) -> Lifetimes:
         """Return the buffers of *window*."""
@@ -163,7 +159,7 @@ class HoldersChoice:
 
     def switch(self) -> None:
         """Show the buffers with their lifetimes in place of the table, or the table again."""
-        self._by_buffer = not self._by_buffer
+        self.buffers = not self.buffers
         self.line = None
 
     def go_to(self, event: int) -> None:
