@@ -18,6 +18,7 @@ from tfmemtop.settings import carry
 
 GIB = 1 << 30
 TWO_GPUS = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, 40 * GIB], host_memory=64 * GIB)
+ONE_UNKNOWN = Machine(uuids=["GPU-a", "GPU-b"], totals=[80 * GIB, None], host_memory=64 * GIB)
 NO_GPU = Machine(uuids=[], totals=[], host_memory=16 * GIB)
 
 
@@ -191,6 +192,8 @@ def test_what_is_not_valid_is_refused_in_one_line(line: str, said: str) -> None:
         ("--memory-limit 50% -- x", TWO_GPUS, 20 * GIB, None),
         ("--memory-limit 50% --gpus 0 -- x", TWO_GPUS, 40 * GIB, None),
         ("--memory-limit 50% -- x", NO_GPU, 8 * GIB, None),
+        ("--memory-limit 50% -- x", ONE_UNKNOWN, 40 * GIB, None),
+        ("--memory-limit 1.9M -- x", TWO_GPUS, 1 << 20, None),  # rounded down: TensorFlow counts limits in MiB
         ("--cpu-pool 25% -- x", TWO_GPUS, None, 16 * GIB),
     ],
 )

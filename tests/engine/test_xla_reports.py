@@ -246,7 +246,7 @@ async def test_too_much_is_deleted_and_told_once(desk: Desk, monkeypatch: pytest
 
 async def test_where_the_user_has_xla_write_elsewhere_each_process_says_so(desk: Desk) -> None:
     desk.reports.run(asked=True, refused=(XlaMissing.USERS_FOLDER, "--xla_dump_to=/mine"))
-    hook = Hook(t=0.0, pid=9, ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=None)
+    hook = streams.hook(0.0, 9, None)
     desk.publish(hook)
     assert [(one.pid, one.module, one.missing, one.detail) for one in desk.clusters] == [
         (9, -1, XlaMissing.USERS_FOLDER, "--xla_dump_to=/mine")
@@ -259,7 +259,5 @@ async def test_no_room_for_the_folder_is_told(tmp_path: Path) -> None:
     desk = Desk(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     desk.ask()
-    desk.publish(
-        Hook(t=0.0, pid=9, ppid=1, argv=[], python="3.11.0", executable="", tensorflow=None, tensorflow_path=None)
-    )
+    desk.publish(streams.hook(0.0, 9, None))
     assert [(one.missing, one.detail) for one in desk.clusters] == [(XlaMissing.NO_FOLDER, "No such file or directory")]

@@ -163,19 +163,6 @@ def test_why_tells_who_holds_most(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["holders"]["peak"] == 52 * 2**20 + 256
 
 
-def test_compare_tells_which_kinds_hold_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    paths = [write_run(tmp_path / "a", w.step().done()), write_run(tmp_path / "b", w.step(rows=1408).done())]
-    assert main(["compare", *paths]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "At the peak of a step 56.5 MiB are in use, before 52.0 MiB." in text
-    assert "Input: 1.5 MiB more (4.0 MiB before)" in text
-    assert main(["compare", *paths, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["holders"]
-    assert sum(one["difference"] for one in told if one["kind"] == "input") == 3 * 2**19
-
-
 # Recordings of real scripts on TensorFlow's BFC allocator for the CPU: the reports name who held the memory.
 #
 # They do so at a failure too. The first three scripts run for ten to twenty seconds in a pool of 128 MiB:

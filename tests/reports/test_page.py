@@ -144,17 +144,7 @@ def test_all_that_is_used_stays_while_our_pool_grows_between_two_readings_of_the
     gib = 1 << 30
 
     def jax(t: float, held: int) -> events.Framework:
-        return events.Framework(
-            t=t,
-            pid=100,
-            framework=FrameworkName.JAX,
-            device="JAX:0",
-            uuid=None,
-            in_use=0,
-            held=held,
-            peak=0,
-            limit=None,
-        )
+        return s.framework(t, 100, FrameworkName.JAX, 0, held, peak=0, uuid=None)
 
     stream = [
         *(s.session(), s.run(), s.device(), s.process(0.3, 100), s.hook(1.1, 100), s.effective(1.2, 100)),

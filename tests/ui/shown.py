@@ -137,6 +137,13 @@ def screen(name: str, t: float, options: UiOptions | None = None) -> TfmemtopApp
     return TfmemtopApp(Recorded(events_until(name, t)), options or UiOptions())
 
 
+def replay(name: str, t: float) -> ReplaySource:
+    """Return the replay of recording *name*, which stands at *t* seconds."""
+    source = ReplaySource(RECORDINGS / f"{name}.jsonl", clock=lambda: 0.0)
+    source.seek(t)
+    return source
+
+
 def source_of(app: TfmemtopApp) -> Recorded:
     """Return the recorded source that *app* was made with."""
     assert isinstance(app.session.source, Recorded)

@@ -8,9 +8,8 @@ from textual.pilot import Pilot
 
 from tests import streams as s
 from tests.engines import engines
-from tests.ui.shown import ENDED, RECORDINGS, app, drawn, press, running, source_of, text_of, training
+from tests.ui.shown import ENDED, app, drawn, press, replay, running, source_of, text_of, training
 from tfmemtop import events
-from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.settings import Settings
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
@@ -147,8 +146,7 @@ async def test_the_key_says_why_it_does_nothing() -> None:
         assert "This screen is read-only" in await noticed(pilot)
     async with app([s.session([]), s.device()]).run_test(size=(120, 36)) as pilot:
         assert "tfmemtop only watches" in await noticed(pilot)
-    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
-    source.seek(30.0)
+    source = replay("h200-settings", 30.0)
     async with TfmemtopApp(source, UiOptions()).run_test(size=(120, 36)) as pilot:
         while source.seeking:
             await pilot.pause()

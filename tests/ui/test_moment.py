@@ -4,8 +4,7 @@ import re
 
 from textual.pilot import Pilot
 
-from tests.ui.shown import RECORDINGS, drawn, press, running, screen, text_of
-from tfmemtop.experiments.session.replay import ReplaySource
+from tests.ui.shown import drawn, press, replay, running, screen, text_of
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
@@ -71,8 +70,7 @@ async def test_where_nothing_was_recorded_the_nearest_step_is_shown_and_that_is_
 
 
 async def test_in_a_replay_the_arrows_choose_and_the_space_bar_still_plays() -> None:
-    source = ReplaySource(RECORDINGS / "cpu-holders.jsonl", clock=lambda: 0.0)
-    source.seek(30.0)
+    source = replay("cpu-holders", 30.0)
     app = TfmemtopApp(source, UiOptions())
     async with app.run_test(size=(120, 36)) as pilot:
         while app.state.session is None or source.seeking:

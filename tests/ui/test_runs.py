@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests import streams as s
-from tests.ui.shown import RECORDINGS, app, drawn, press, running, screen, text_of
+from tests.ui.shown import app, drawn, press, replay, running, screen, text_of
 from tfmemtop import events
 from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.placement import Placement
@@ -72,8 +72,7 @@ async def test_the_graph_goes_on_with_the_run_and_a_hidden_screen_draws_nothing(
 
 
 async def test_in_a_replay_the_runs_are_those_of_its_moment() -> None:
-    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
-    source.seek(30.0)
+    source = replay("h200-settings", 30.0)
     shown = TfmemtopApp(source, UiOptions())
     async with shown.run_test(size=(120, 36)) as pilot:
         await caught_up(pilot, source)

@@ -10,11 +10,11 @@ from tests.streams import fold
 from tests.ui.shown import (
     ENDED,
     GIB,
-    RECORDINGS,
     app,
     drawn,
     events_until,
     press,
+    replay,
     rows,
     running,
     screen,
@@ -22,7 +22,6 @@ from tests.ui.shown import (
     text_of,
 )
 from tfmemtop import events
-from tfmemtop.experiments.session.replay import ReplaySource
 from tfmemtop.state import apply
 from tfmemtop.state.pool_views import allocators
 from tfmemtop.ui import UiOptions
@@ -31,12 +30,6 @@ from tfmemtop.ui.draw.layout import first_size
 from tfmemtop.ui.panels.allocator_panel import allocator_table
 
 SIZES = [(40, 12), (160, 48)]
-
-
-def replay(name: str, t: float) -> TfmemtopApp:
-    source = ReplaySource(RECORDINGS / f"{name}.jsonl", clock=lambda: 0.0)
-    source.seek(t)
-    return TfmemtopApp(source, UiOptions())
 
 
 async def lines(app: TfmemtopApp, size: tuple[int, int]) -> list[str]:
@@ -48,7 +41,7 @@ async def lines(app: TfmemtopApp, size: tuple[int, int]) -> list[str]:
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_run_memory_process_and_keys_are_seen_at_every_size(size: tuple[int, int]) -> None:
-    shown = await lines(replay("h200-settings", 44.0), size)
+    shown = await lines(TfmemtopApp(replay("h200-settings", 44.0), UiOptions()), size)
     assert len(shown) == size[1]
     assert "train.py" in shown[0] and "run 2" in shown[0]
     assert "1.1 of 140.4 GiB" in shown[2]

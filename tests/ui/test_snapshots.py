@@ -21,8 +21,7 @@ from textual.pilot import Pilot
 
 from tests.cluster.recorded import cluster_screen, settled
 from tests.ui import held, test_whatif_screen
-from tests.ui.shown import RECORDINGS, Recorded, screen
-from tfmemtop.experiments.session.replay import ReplaySource
+from tests.ui.shown import Recorded, replay, screen
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
 
@@ -133,8 +132,7 @@ def test_what_if(snap_compare: Compare) -> None:
 
 
 def test_replay(snap_compare: Compare) -> None:
-    source = ReplaySource(RECORDINGS / "h200-settings.jsonl", clock=lambda: 0.0)
-    source.seek(44.0)
+    source = replay("h200-settings", 44.0)
     assert approved(TfmemtopApp(source, UiOptions()), (), SIZES[0], snap_compare)
 
 
