@@ -53,7 +53,8 @@ class HoldersArguments(ReportArguments):
     lifetimes: bool = switch(FOR_OUTPUT, "the buffers, from allocation to release, in place of who held them")
     device: str | None = option(
         FOR_OUTPUT,
-        "the pool of this logical device, such as GPU:0; by default the pool in which most was in use",
+        "the pool of this logical device, such as GPU:0; by default the pool in which most was in use, rather than "
+        "pinned host memory",
         metavar="NAME",
     )
 

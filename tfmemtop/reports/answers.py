@@ -213,8 +213,10 @@ def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
     together = "together " if len(peaks_of_processes(seen.state)) > 1 else ""
     peak = run.peak_in_use
     in_use = "how much in use is not known" if peak is None else f"{together}{format_bytes(peak)} in use"
+    on = f" on GPU {index}" if len(seen.cards) > 1 else ""
+    in_use += " on the GPU with most" if on and peak is not None else ""
     busy = "" if card.busy is None else f", GPU ~{round(card.busy, -1):.0f} % busy"
-    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken, {in_use}{busy}."
+    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken{on}, {in_use}{busy}."
     told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
         counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""
@@ -344,7 +346,8 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
         yield "No GPU memory of a TensorFlow process was read."
     else:
         said = "Now nvidia-smi says" if run.going else "At the end nvidia-smi said"
-        yield f"{said} {format_bytes(account.total)}: {', '.join(_parts(account))}."
+        on = f" for GPU {account.gpu}" if len(used_cards(seen.state)) > 1 else ""
+        yield f"{said} {format_bytes(account.total)}{on}: {', '.join(_parts(account))}."
     if account is None:
         if run.peak_process_total:
             yield f"The run held up to {format_bytes(run.peak_process_total)} of a GPU."

@@ -12,6 +12,7 @@ import msgspec
 from tfmemtop.events import Holders, Holding, Opened
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import Damaged
+from tfmemtop.events.machine import is_pinned
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, PoolWindows, State
 from tfmemtop.state.operation_names import Phase, named
@@ -117,7 +118,7 @@ def times_us(window: Holders) -> list[int]:
 
 
 _NEARLY, _HALF = 0.98, 0.5
-_HIGHER = 1.05
+_HIGHER = 1.001
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -130,7 +131,10 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def chosen(state: State) -> list[Chosen]:
-    """Return, for each pool of the newest run, the window of its highest peak, the highest first."""
+    """Return, for each pool of the newest run, the window of its highest peak, the highest first.
+
+    Pools of pinned host memory come last: what is said of a run counts none of it.
+    """
     found = [
         Chosen(pid, device, window, process.hooked)
         for pid, process in state.processes.items()
@@ -138,7 +142,7 @@ def chosen(state: State) -> list[Chosen]:
         for device, windows in process.hooked.windows.items()
         if (window := fullest(recorded(windows)))
     ]
-    return sorted(found, key=lambda one: -one.window.peak)
+    return sorted(found, key=lambda one: (is_pinned(one.device), -one.window.peak))
 
 
 def fullest(windows: list[Holders]) -> Holders | None:
