@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import printed_by
 from tests.patience import PATIENCE_S
 from tests.starting import PROGRAM
-from tfmemtop.cli.main import main
 from tfmemtop.events import Session
 from tfmemtop.events.recording import read
 
@@ -70,9 +70,6 @@ def test_the_list_and_why_say_which_rank_it_was(tmp_path: Path, capsys: pytest.C
         # All ranks print to the same place, so each prints only one line.
         assert (len(said.splitlines()) == 1 and "tfmemtop: rank 3 of 4: 00:0" in said) == ranks
         path = tmp_path / f"run-{place['SLURM_PROCID']}.jsonl"
-        capsys.readouterr()
-        assert main(["why", str(path)]) == 0
-        assert ("It was rank 3 of 4, job 812, on node3." in capsys.readouterr().out) == ranks
-        assert main(["ls", "--all"]) == 0
-        heads, *lines = capsys.readouterr().out.splitlines()
+        assert ("It was rank 3 of 4, job 812, on node3." in printed_by(capsys, "why", str(path))) == ranks
+        heads, *lines = printed_by(capsys, "ls", "--all").splitlines()
         assert ("JOB  RANK    HOST" in heads, any("812  3 of 4  node3" in line for line in lines)) == (ranks, ranks)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
+from tests.commands import printed_by, refused_by
 from tests.patience import until
 from tests.starting import PROGRAM, tfmemtop
 from tfmemtop import events as ev
@@ -41,9 +42,7 @@ def story(peak: int, *, exit_code: int | None = 0, number: int = 1) -> list[ev.E
 
 def listed(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
     """Return the lines of the list, by session. It can have sessions of other tests that run at the same time."""
-    capsys.readouterr()
-    assert main(["ls", *options]) == 0
-    return {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    return {line.split()[0]: line for line in printed_by(capsys, "ls", *options).splitlines()}
 
 
 @pytest.mark.usefixtures("home")
@@ -62,8 +61,7 @@ def test_the_list_tells_how_each_went(capsys: pytest.CaptureFixture[str]) -> Non
         for word in words:
             assert word in found[name], (name, word)
 
-    assert main(["ls", "--all", "--json"]) == 0
-    told = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    told = {each["name"]: each for each in json.loads(printed_by(capsys, "ls", "--all", "--json"))}
     path = place_for("aaaaa")
     assert told["aaaaa"] == {
         "name": "aaaaa",
@@ -94,15 +92,12 @@ def test_only_the_newest_are_listed_unless_all_are_wanted(capsys: pytest.Capture
 @pytest.mark.usefixtures("home")
 def test_without_a_file_the_last_session_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("why", "compare", "replay"):
-        assert main([command]) == 2
-        assert "no session has been recorded yet" in capsys.readouterr().err
+        assert "no session has been recorded yet" in refused_by(capsys, command)
     keep("aaaaa", *story(3 * GIB), started=1.7e9)
     last = keep("bbbbb", *story(GIB, exit_code=1), started=1.8e9)
 
     def printed(*line: str) -> str:
-        capsys.readouterr()
-        assert main([*line]) == 0
-        return capsys.readouterr().out
+        return printed_by(capsys, *line)
 
     assert printed("why") == printed("why", str(last)) == printed("why", "bbb") == printed("why", "bbbbb:1")
     assert printed("why") != printed("why", "aaaaa")
@@ -110,8 +105,7 @@ def test_without_a_file_the_last_session_is_meant(capsys: pytest.CaptureFixture[
     keep("ccccc", *story(GIB), *story(2 * GIB, number=2), started=1.9e9)
     assert {"run 1", "run 2"} <= set(re.findall(r"run \d", printed("compare")))
     keep("bbbbc", *story(GIB))
-    assert main(["why", "bbb"]) == 2
-    assert "2 sessions begin with 'bbb'; tfmemtop ls lists them" in capsys.readouterr().err
+    assert "2 sessions begin with 'bbb'; tfmemtop ls lists them" in refused_by(capsys, "why", "bbb")
 
 
 def test_a_file_that_another_session_was_recorded_to_is_not_the_first_ones(

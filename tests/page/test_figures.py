@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.commands import printed_by
 from tests.page.browsers import Tab
 from tests.page.conftest import RECORDINGS, Make
 from tests.page.test_opening import opened
-from tfmemtop.cli.main import main
 
 TABLE = """(() => {
     const table = document.querySelector("#holders table");
@@ -33,9 +33,7 @@ CLICK = """(view, text) => {
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     """Return what a command prints as JSON."""
-    capsys.readouterr()
-    assert main([*words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(printed_by(capsys, *words, "--json"))
 
 
 def by_name(rows: list[dict[str, Any]], by: str) -> dict[tuple[str, str], tuple[int, int]]:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
+from tests.commands import printed_by, refused_by
 from tests.recording.test_recording import SESSION, kept
 from tests.starting import ran
 from tfmemtop import events as ev
@@ -259,8 +260,7 @@ def test_a_file_is_not_converted_into_itself(tmp_path: Path, capsys: pytest.Capt
     path.write_bytes(REAL.read_bytes())
     link = tmp_path / "link.jsonl"
     os.link(path, link)
-    assert main(["convert", str(path), str(link)]) == 2
-    assert "name another file" in capsys.readouterr().err
+    assert "name another file" in refused_by(capsys, "convert", str(path), str(link))
     assert path.read_bytes() == REAL.read_bytes()
 
 
@@ -290,8 +290,7 @@ def test_what_is_left_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_the_name_of_stdout_prints_lines_for_other_programs(capsys: pytest.CaptureFixture[str]) -> None:
     path = RECORDINGS / "cpu-plain.jsonl"
-    assert main(["convert", str(path), "-"]) == 0
-    told = capsys.readouterr().out
+    told = printed_by(capsys, "convert", str(path), "-")
     assert told.isascii()
     lines = told.splitlines()
     assert [decode_event(line.encode()) for line in lines] == list(read(path).events())

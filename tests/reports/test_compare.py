@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from tests import streams as s
+from tests.commands import printed_by, refused_by
 from tests.findings.situations import POOL_AT_ONCE, begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.shown import RECORDINGS
 from tfmemtop import events
-from tfmemtop.cli.main import main
 from tfmemtop.cli.sessions import fold_recording
 from tfmemtop.reports.comparison_text import rows, sentences
 from tfmemtop.state.figures import RunFigures, figures
@@ -99,8 +99,7 @@ def test_other_arguments_and_another_environment_are_named() -> None:
 def test_the_same_memory_under_another_name_is_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     # The second run makes another model first: its layers are dense_1 and dense_2, in the first dense and dense_1.
     paths = [str(RECORDINGS / "compared" / f"batch-{batch}.jsonl") for batch in (4096, 8192)]
-    assert main(["compare", *paths]) == 0
-    told = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    told = printed_by(capsys, "compare", *paths).split("\n\n")[0].splitlines()
     assert told == [
         "The arguments differ: again; before: once.",
         "The environment differs: BATCH=8192; before: BATCH=4096.",
@@ -111,8 +110,7 @@ def test_the_same_memory_under_another_name_is_no_difference(capsys: pytest.Capt
         "Gradients: 7.0 MiB more (9.0 MiB before), mostly MatMul [8192,512] float32: 1, before 0.",
         "Activations: 2.0 MiB more (14.0 MiB before), mostly Relu [8192,512] float32: 1, before 0.",
     ]
-    assert main(["compare", *paths, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["holders"]
+    found = json.loads(printed_by(capsys, "compare", *paths, "--json"))["holders"]
     assert sum(one["difference"] for one in found) == sum(one["second"] - one["first"] for one in found)
     slots = [one for one in found if one["kind"] == "optimizer" and one["shape"] == [512, 512]]
     assert slots and all(one["first"] == one["second"] > 0 for one in slots)
@@ -128,32 +126,25 @@ def test_how_they_ended_and_that_one_went_less_far() -> None:
 def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = {"off.jsonl": OFF, "on.jsonl": ON}
     names = [str(s.written(tmp_path / name, [*stream, ended()])) for name, stream in runs.items()]
-    assert main(["compare", *names]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed_by(capsys, "compare", *names).splitlines()
     assert lines[0] == "growth on: 136.5 GiB less held." and lines[2].split() == ["off.jsonl", "on.jsonl"]
-    assert main(["compare", *names, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed_by(capsys, "compare", *names, "--json"))
     assert told["differences"]["peak_process_total"] == (1634 - 621) * MIB - POOL_AT_ONCE
     assert [run["name"] for run in told["runs"]] == ["off.jsonl", "on.jsonl"]
 
 
 def test_runs_of_one_recording_are_compared_by_number(capsys: pytest.CaptureFixture[str]) -> None:
     recording = str(RECORDINGS / "h200-settings.jsonl")
-    assert main(["compare", f"{recording}:1", f"{recording}:2"]) == 0
-    told = capsys.readouterr().out
+    told = printed_by(capsys, "compare", f"{recording}:1", f"{recording}:2")
     assert "growth on, over the first 10 s of each" in told and "137.0 GiB less held" in told
-    assert main(["compare", recording]) == 0
-    assert "run 4" in capsys.readouterr().out
-    assert main(["compare", f"{recording}:7", recording]) == 2
-    assert "holds no run 7" in capsys.readouterr().err
+    assert "run 4" in printed_by(capsys, "compare", recording)
+    assert "holds no run 7" in refused_by(capsys, "compare", f"{recording}:7", recording)
 
 
 def test_what_cannot_be_compared_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = str(s.written(tmp_path / "one.jsonl", ON))
-    assert main(["compare", one]) == 2
-    assert capsys.readouterr().err == f"tfmemtop: {one} holds 1 run: name a second file to compare with\n"
-    assert main(["compare", one, str(tmp_path / "none.jsonl")]) == 2
-    assert "none.jsonl: No such file" in capsys.readouterr().err
+    assert refused_by(capsys, "compare", one) == f"tfmemtop: {one} holds 1 run: name a second file to compare with\n"
+    assert "none.jsonl: No such file" in refused_by(capsys, "compare", one, str(tmp_path / "none.jsonl"))
 
 
 def test_sizes_are_over_the_whole_run_and_of_all_logical_devices() -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tests import streams as s
 from tests import windows as w
+from tests.commands import printed_by, refused_by
 from tfmemtop import events
-from tfmemtop.cli.main import main
 from tfmemtop.events import Closed, Holders, Opened, recording
 from tfmemtop.findings.review import RunReview, review
 from tfmemtop.reports.holders import table
@@ -30,8 +30,7 @@ def write_run(folder: Path, *more: events.Event) -> str:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(["holders", *words]) == 0
-    return capsys.readouterr().out
+    return printed_by(capsys, "holders", *words)
 
 
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,10 +74,8 @@ def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
     assert begin["in_use"] == window.before and begin["at"] == pytest.approx(window.began, abs=0.1)
     text = " ".join(printed(capsys, path, "--at", "end").split())
     assert f"at {end['at']:.3f} s, in one step of train_step" in text and f"in use at {end['at']:.3f} s" in text
-    assert main(["holders", path, "--at", "500"]) == 2
-    assert f"only from {window.began:.2f} to {window.ended:.2f} s" in capsys.readouterr().err
-    assert main(["holders", path, "--at", "noon"]) == 2
-    assert "neither peak, end, nor a number" in capsys.readouterr().err
+    assert f"only from {window.began:.2f} to {window.ended:.2f} s" in refused_by(capsys, "holders", path, "--at", "500")
+    assert "neither peak, end, nor a number" in refused_by(capsys, "holders", path, "--at", "noon")
 
 
 def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,12 +97,15 @@ def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.C
 
     assert found("whole")["in_use"] == window.peak
     assert 9.7 <= found("early")["at"] <= 9.7005 and found("early")["in_use"] < window.peak
-    assert main(["holders", path, "--phase", "later"]) == 2
-    assert "no allocations are kept of later, whose peak was 1.0 GiB" in capsys.readouterr().err
-    assert main(["holders", path, "--phase", "never"]) == 2
-    assert "the phases are: early, later, whole" in capsys.readouterr().err
-    assert main(["why", path, "--json"]) == 0
-    assert [phase["name"] for phase in json.loads(capsys.readouterr().out)["phases"]] == ["early", "whole", "later"]
+    assert "no allocations are kept of later, whose peak was 1.0 GiB" in refused_by(
+        capsys, "holders", path, "--phase", "later"
+    )
+    assert "the phases are: early, later, whole" in refused_by(capsys, "holders", path, "--phase", "never")
+    assert [phase["name"] for phase in json.loads(printed_by(capsys, "why", path, "--json"))["phases"]] == [
+        "early",
+        "whole",
+        "later",
+    ]
 
 
 def test_each_buffer_from_its_allocation_to_its_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,10 +135,10 @@ def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest
     assert json.loads(printed(capsys, path, "--json"))["device"] == "GPU:1"
     assert json.loads(printed(capsys, path, "--json", "--device", "GPU:0"))["device"] == "GPU:0"
     assert "GPU:0 (--device)" in " ".join(printed(capsys, path).split())
-    assert main(["holders", path, "--device", "GPU:7"]) == 2
-    assert "GPU:7, only of GPU:0, GPU:1" in capsys.readouterr().err
-    assert main(["holders", write_run(tmp_path)]) == 2
-    assert "cannot say who held the memory: record again without --no-probe" in capsys.readouterr().err
+    assert "GPU:7, only of GPU:0, GPU:1" in refused_by(capsys, "holders", path, "--device", "GPU:7")
+    assert "cannot say who held the memory: record again without --no-probe" in refused_by(
+        capsys, "holders", write_run(tmp_path)
+    )
 
 
 @pytest.mark.parametrize("command", ["holders", "whatif"])
@@ -148,19 +148,16 @@ def test_without_a_compiler_it_names_that_and_what_helps(
     unbuilt = events.Unbuilt(why=events.Unbuildable.NO_COMPILER, detail="apt-get install g++")
     probe = events.Probe(t=1.2, pid=100, state=events.ProbeState.UNAVAILABLE, unbuilt=unbuilt)
     direct = events.Probe(t=1.3, pid=100, state=events.ProbeState.DIRECT)
-    assert main([command, write_run(tmp_path, probe, direct)]) == 2
-    assert "C++ compiler; apt-get install g++" in capsys.readouterr().err
+    assert "C++ compiler; apt-get install g++" in refused_by(capsys, command, write_run(tmp_path, probe, direct))
 
 
 def test_why_tells_who_holds_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_run(tmp_path, w.step().done())
-    assert main(["why", "--long", path]) == 0
-    text = capsys.readouterr().out
+    text = printed_by(capsys, "why", "--long", path)
     part = next(part for part in text.split("\n\n") if part.startswith("Who holds it"))
     assert all(fact in " ".join(part.split()) for fact in ("train_step", "52.0 MiB", "GPU:0: optimizer 46%,"))
     assert [line.split()[0] for line in part.splitlines()[-3:]] == ["down", "up", "optimizer"]
-    assert main(["why", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["holders"]["peak"] == 52 * 2**20 + 256
+    assert json.loads(printed_by(capsys, "why", path, "--json"))["holders"]["peak"] == 52 * 2**20 + 256
 
 
 # Recordings of real scripts on TensorFlow's BFC allocator for the CPU: the reports name who held the memory.

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tests import streams as s
 from tests import windows as w
 from tests.anything import Filling
+from tests.commands import printed_by
 from tfmemtop import events
 from tfmemtop.cli.main import main
 from tfmemtop.events import recording
@@ -67,9 +68,7 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    capsys.readouterr()
-    assert main([*words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(printed_by(capsys, *words, "--json"))
     return found
 
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests import streams as s
+from tests.commands import printed_by, refused_by
 from tests.findings.situations import begin, effective, reading
 from tests.streams import GIB, MIB
 from tests.ui.shown import RECORDINGS
@@ -23,9 +24,7 @@ VERSIONS = [str(RECORDINGS / "ranks" / f"versions-{rank}.jsonl.gz") for rank in 
 
 def compared(capsys: pytest.CaptureFixture[str], *names: str) -> list[str]:
     """Return the lines that ``tfmemtop compare`` prints about *names*."""
-    capsys.readouterr()
-    assert main(["compare", *names]) == 0
-    return capsys.readouterr().out.splitlines()
+    return printed_by(capsys, "compare", *names).splitlines()
 
 
 def step_in(line: str) -> int:
@@ -223,8 +222,7 @@ def test_a_rank_that_cannot_be_read_costs_the_others_nothing(
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "Not among these recordings: rank 3."
     assert "run-812-3.jsonl" in told.err and "it is left out" in told.err
-    assert main(["compare", names[0], str(broken), str(tmp_path / "none")]) == 2
-    assert "fewer than two" in capsys.readouterr().err
+    assert "fewer than two" in refused_by(capsys, "compare", names[0], str(broken), str(tmp_path / "none"))
 
 
 def test_of_a_job_that_was_started_again_the_newest_start_counts(

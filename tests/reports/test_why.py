@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests import streams as s
+from tests.commands import printed_by, refused_by
 from tests.starting import ran
 from tests.ui.shown import RECORDINGS
-from tfmemtop.cli.main import main
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.judgement import findings, judged
@@ -234,8 +234,7 @@ def test_a_script_given_as_an_argument_keeps_its_lines() -> None:
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     name = str(RECORDINGS / "seeds" / "growth-too-late.jsonl")
-    assert main(["why", name, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed_by(capsys, "why", name, "--json"))
     assert (
         list(told) == ["run", "placement", "verdict", "findings", "limit", "phases", "holders"]
         and told["holders"] is None
@@ -254,7 +253,5 @@ def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_text_is_printed_and_a_run_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     name = str(RECORDINGS / "h200-settings.jsonl")
-    assert main(["why", f"{name}:1"]) == 0
-    assert "\n\nRun 1, train.py" in capsys.readouterr().out
-    assert main(["why", f"{name}:7"]) == 2
-    assert "holds no run 7" in capsys.readouterr().err
+    assert "\n\nRun 1, train.py" in printed_by(capsys, "why", f"{name}:1")
+    assert "holds no run 7" in refused_by(capsys, "why", f"{name}:7")
