@@ -5,6 +5,7 @@ from itertools import accumulate
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests import streams as s
 from tests import windows as w
@@ -105,6 +106,20 @@ def test_a_collection_of_which_few_addresses_are_listed_has_what_the_same_operat
     look = events.Census(t=9.9, pid=100, kinds={}, largest=[], tensors=11, alike=[memory])
     rows = standing(window.done(), hooked(look), By.OPERATION).holders
     assert {row.name: row.count for row in rows} == {"memory": 11, "RealDiv": 1, "Relu": 1}
+
+
+def test_variables_that_a_census_has_no_room_to_list_are_known_by_their_shape_and_their_bytes() -> None:
+    window = w.Window()
+    for operation, count in (("Fill", 12), ("AddV2", 3), ("Relu", 1)):
+        for _ in range(count):
+            window.allocate(w.SIZE, operation, shape=[1024, 1024])
+    counted = {"variables": 4 * w.SIZE, "optimizer": 12 * w.SIZE}
+    many = events.Census(t=9.9, pid=100, kinds={"GPU:0": counted}, largest=[w.variable("c9_a0")])
+    sizes = {row.kind: row.bytes for row in standing(window.done(), hooked(many), By.KIND).holders}
+    assert sizes == {Kind.OPTIMIZER: 12 * w.SIZE, Kind.VARIABLES: 3 * w.SIZE, Kind.ACTIVATIONS: w.SIZE}
+    all_listed = replace(many, kinds={"GPU:0": {"variables": w.SIZE}})
+    sizes = {row.kind: row.bytes for row in standing(window.done(), hooked(all_listed), By.KIND).holders}
+    assert sizes == {Kind.ACTIVATIONS: 16 * w.SIZE}
 
 
 def test_tensors_of_several_shapes_have_what_lies_at_their_addresses_also_some_time_later() -> None:

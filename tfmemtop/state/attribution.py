@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from enum import Enum
 from itertools import chain
 from pathlib import PurePath
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
-from tfmemtop.state.holdings import OPTIMIZER, TENSORS
-from tfmemtop.state.located import Listed, located, other_values, sources
+from tfmemtop.state.holdings import OPTIMIZER, TENSORS, VARIABLES
+from tfmemtop.state.located import Listed, located, other_values, sources, unlisted
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, named
 from tfmemtop.state.windows import WindowCourse, recorded, unpacked
@@ -28,6 +28,7 @@ _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializ
 _MADE = re.compile(r"(.*?)/Initializer/")
 _UPDATED = re.compile(r"update_(.*[^\d_].*)")
 _ANSWERS = 16
+_FITS = 0.9
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
@@ -104,6 +105,8 @@ class Attribution:
         for place, one in found:
             if one.kind == TENSORS and not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
+        if censuses.censuses:
+            self._unlisted(course, unlisted(censuses.censuses[-1], window.device), {one.shape for one in variables})
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
@@ -156,6 +159,24 @@ class Attribution:
             if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
                 kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
+
+    def _unlisted(self, course: WindowCourse, sizes: dict[str, int], shapes: Container[tuple[int, ...] | None]) -> None:
+        """Set the owners of variables that the census has not listed one by one: *sizes* are their bytes by kind.
+
+        They are those of its *shapes* that stay, as far as all that one operation made of a shape fits these bytes.
+        """
+        alike: dict[Owner, list[int]] = {}
+        for place, owner in enumerate(self.of if sizes else ()):
+            stays = owner.kind is Kind.ACTIVATIONS and course.ends[place] == FOREVER
+            if stays and owner.shape in shapes and not owner.python_name:
+                alike.setdefault(owner, []).append(place)
+        whole = {one: sum(course.kinds[course.holdings[at]].requested for at in alike[one]) for one in alike}
+        for one, size in sorted(whole.items(), key=lambda each: -each[1]):
+            told = next((kind for kind in (OPTIMIZER, VARIABLES) if size * _FITS <= sizes.get(kind, 0)), None)
+            if told is not None:
+                sizes[told] -= size
+                for at in alike[one]:
+                    self.of[at] = replace(one, kind=Kind(told), layer="")
 
     def _results(self, course: WindowCourse) -> None:
         """Set the owners of XLA's allocations that live on in a later call, such as the next values of variables.

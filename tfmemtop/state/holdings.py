@@ -15,7 +15,8 @@ from tfmemtop.state.model import Hooked, State
 
 TENSORS = "tensors"
 OPTIMIZER = "optimizer"
-KINDS = ("variables", OPTIMIZER, "metrics", TENSORS)
+VARIABLES = "variables"
+KINDS = (VARIABLES, OPTIMIZER, "metrics", TENSORS)
 """The kinds of a census, in the order in which they are shown."""
 
 SHOWN = 20

@@ -24,6 +24,7 @@ from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import WindowCourse
+from tfmemtop.units import MIB
 
 _WAITING = events.CensusMoment.WAITING
 _NEAR_S = 1.0
@@ -192,6 +193,17 @@ def other_values(course: WindowCourse, variables: list[tuple[int, Listed]]) -> I
 def listed_variables(census: events.Census, pool: str) -> list[Listed]:
     """Return the variables of *census* in the pool of the logical device *pool*."""
     return _single(census, pool, variables=True)
+
+
+def unlisted(census: events.Census, pool: str) -> dict[str, int]:
+    """Return the bytes of the variables in that *pool* that *census* counts, and has no room to list, by their kind."""
+    left: Counter[str] = Counter()
+    for device, sizes in census.kinds.items():
+        if lies_in(device, pool):
+            left.update({kind: size for kind, size in sizes.items() if kind != TENSORS})
+    for one in listed_variables(census, pool):
+        left[one.kind] -= one.bytes
+    return {kind: size for kind, size in left.items() if size >= MIB}
 
 
 def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
