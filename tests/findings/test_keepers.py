@@ -300,6 +300,16 @@ def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list
     assert ("runs[0].model" in among.text if among else False) == bool(of_models), "one was found in a list"
 
 
+def test_variables_that_are_made_little_by_little_though_nothing_says_who_keeps_them() -> None:
+    census = look(group("", 500, 300 * MIB, "variables"), group("", 1000, 600 * MIB, "optimizer"))
+    census = replace(census, kinds={"GPU:0": {"variables": 300 * MIB, "optimizer": 600 * MIB}})
+    cause = kept(census, need=replace(FULL, steady=True))
+    assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "")
+    assert (cause.count, cause.bytes, actions(cause)) == (1500, 900 * MIB, [Action.FEWER_OPTIMIZERS])
+    assert kept(census) is None, "as when a model is made"
+    assert kept(census, need=replace(FULL, steady=True, rose=500 * MIB)) is None, "all else may have risen"
+
+
 def test_variables_that_python_has_dropped() -> None:
     older = part("", 400 * MIB, 90, Kind.BEFORE)
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)])) is None, "nothing in the pool is as old"
