@@ -17,7 +17,7 @@ from tfmemtop.findings.remedy import Action, raise_limit, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
-from tfmemtop.findings.scene import FIT, MANY, Need, Scene
+from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
@@ -141,8 +141,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     limited = cause.key is Key.LIMIT_TOO_SMALL
     made = makes_variable(stock, a, code) if limited else None
     if made is not None:
-        many = (one for one in stock.kept if one.variables and one.items > 1)
-        most = [((holder_name(one.holder), "", ""), one.bytes) for one in many]
+        kept_in = (one for one in stock.kept if one.variables and one.items > 1)
+        most = [((holder_name(one.holder), "", ""), one.bytes) for one in kept_in]
         use = [text for one in most if one[1] >= _MOSTLY * stock.in_use for text in _with_use(cause, stock, a, [one])]
         first = (f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,))
         return replace(
@@ -152,15 +152,9 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
             remedies=without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
-    rounds = [part for part in stock.parts if part.count >= MANY and part.bytes >= _SHARE * stock.in_use]
-    if limited and rounds and ((tape and FIT not in code) or ".gradient(" in code):  # in fit, it is Keras's
-        cause = replace(cause, remedies=without_batches(cause.remedies, Action.RECORD_LESS))
-    eager = (
-        part
-        for part in rounds
-        if part.operation and "/" not in part.operation and part.kind not in (Kind.XLA, Kind.RESULTS)
-    )
-    kept = any(part.bytes >= _MOSTLY * stock.in_use for part in eager)
+    many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
+    named_ones = (part for part in many if part.operation and "/" not in part.operation)
+    kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
     if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
         cause = replace(cause, remedies=without_batches(cause.remedies, Action.KEEP_ARRAYS))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))

@@ -117,7 +117,6 @@ class Action:
     TAPE_EACH_STEP = Remedy(
         "use a tape for each round of a loop, or tf.recompute_grad (or smaller batches, or a shorter loop)"
     )
-    RECORD_LESS = Remedy("record less on one tape: a tape for each batch, smaller batches, or tf.recompute_grad")
     DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(
         "build the graph once: feed values by a placeholder; after graph.finalize() any addition is an error"
