@@ -12,7 +12,6 @@ import pytest
 
 from tests.hooked import Forks, Monitor, outcome, start
 from tests.once import once
-from tfmemtop.agent.settings import Settings, parse_settings, shares
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -99,30 +98,6 @@ def test_the_users_choice_wins(
     answers: dict[str, dict[str, list[Any]]], settings: str, script: str, expected: list[Any]
 ) -> None:
     assert answers[settings][script] == expected
-
-
-@pytest.mark.parametrize(
-    ("whole", "asked", "expected"),
-    [
-        (2048, [], [2048]),
-        (1000, [1, 1, 1], [333, 333, 333]),
-        (900, [0, 5], [450, 450]),
-        (1, [10, 10], [1, 1]),
-    ],
-)
-def test_a_limit_is_shared(whole: int, asked: list[float], expected: list[float]) -> None:
-    assert shares(whole, asked) == expected
-
-
-@pytest.mark.parametrize("text", ["[]", '{"growth": true}', '{"memory_limit": 0}', "{"])
-def test_settings_that_make_no_sense(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_settings(text)
-
-
-def test_settings_in_words_of_tensorflow() -> None:
-    assert parse_settings('{"growth": "off", "memory_limit": 3145729}') == Settings(False, 3)
-    assert parse_settings("{}") == parse_settings('{"growth": null, "memory_limit": null}') == Settings()
 
 
 def test_the_monitor_hears_what_the_script_asked_for(

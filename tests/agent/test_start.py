@@ -20,10 +20,6 @@ except ImportError as error:
 """
 
 
-def test_one_file_to_import() -> None:
-    assert {path.stem for path in INJECT.iterdir()} - {"__pycache__"} == {"sitecustomize"}
-
-
 @pytest.mark.parametrize("options", [[], ["-W", "error"], ["-X", "dev"]])
 def test_a_script_sees_no_difference(monitor: Monitor, script: Script, options: list[str]) -> None:
     bare, hooked = both(monitor, *options, script(LOOK), "a", "b c")

@@ -2,7 +2,6 @@
 every setting.
 """
 
-import stat
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.experiments.whatif.replayer import Follows, NotReplayed, Question, Runs, run
 from tfmemtop.experiments.whatif.settings import at_least
 from tfmemtop.experiments.whatif.worker import replayed
-from tfmemtop.probe.build import REPLAY, build
 from tfmemtop.units import MIB
 
 pytestmark = pytest.mark.tensorflow
@@ -180,9 +178,3 @@ def test_what_is_no_trace_is_refused(program: Path) -> None:
         run(program.with_name("gone"), [], [], [])
     with pytest.raises(Damaged, match="incomplete"):
         course_of([])
-
-
-def test_the_program_lies_beside_the_probe_and_is_built_once(program: Path, tensorflow: tuple[Path, str]) -> None:
-    assert stat.S_IMODE(program.stat().st_mode) == 0o700 and program.name.startswith("replay-")
-    before = program.stat().st_ino
-    assert build(tensorflow[0], REPLAY).path == str(program) and program.stat().st_ino == before

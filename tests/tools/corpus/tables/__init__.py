@@ -11,7 +11,6 @@ _BY_DESIGN: dict[str, dict[Aspect, str]] = {
         f"signals-{name}-ignored": {"stdout": "whether SIGPIPE and SIGXFSZ were ignored before Python cannot be known"}
         for name in ("several", "real-time")
     },
-    "site-exits": {"stderr": "a traceback through sitecustomize shows our frames"},
 }
 """The differences by design of scripts that a table makes by rule."""
 

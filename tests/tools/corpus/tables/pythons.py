@@ -20,16 +20,6 @@ _VARIABLES = {
 }  # fmt: skip
 
 
-_IMPORTS = "import helper; print(helper.where)"
-_PATH = "import sys\nprint(sys.path)\n"
-_HELPER = {"helper.py": "where = 'cwd'\n", "sub/script.py": _IMPORTS, "lib/helper.py": "where = 'lib'\n"}
-
-
-def _site(name: str, exercises: str, text: str, source: str = "print('script')\n", **rest: object) -> Script:
-    environment = {"PYTHONPATH": "{cwd}/site"}
-    return py(f"site-{name}", exercises, source, files={"site/sitecustomize.py": text}, environment=environment, **rest)
-
-
 def _shadow(name: str) -> Script:
     return py(
         f"shadow-{name}", f"a module {name}.py of its own, in the working folder", f"import {name}\nprint({name}.mine)\n",
@@ -56,12 +46,6 @@ SCRIPTS: tuple[Script, ...] = (
     run("python-version", "-V and -VV", "{python}", "-VV", live=True),
     run("python-base", "the interpreter behind the virtual environment", "{base}", "-c", "import sys; print(sys.prefix == sys.base_prefix)"),
     run("python-tool-json", "the standard library's own tools", "{python}", "-m", "json.tool", stdin=b'{"a": [1]}', quick=True),
-    *(run(f"path-{name}", f"PYTHONPATH={value!r}", "{python}", "sub/script.py", files=_HELPER, environment={"PYTHONPATH": value},
-          live=name in ("empty-first", "relative"))
-      for name, value in {"empty-first": ":/opt/x", "empty-last": "/opt/x:", "empty-middle": "/opt/x::/opt/y", "relative": "lib"}.items()),
-    *(py(f"path-shown-{name}", f"sys.path with PYTHONPATH={value!r}", _PATH, environment={"PYTHONPATH": value}, live=name == "odd")
-      for name, value in {"none": None, "empty": "", "odd": ":a::{cwd}/b/:./c:"}.items()),
-    sh("path-child-appends", "the script lengthens PYTHONPATH for its child", 'PYTHONPATH="$PYTHONPATH:$PWD/lib" python sub/script.py', files=_HELPER),
     sh("path-psutil-of-another", "a psutil that was built for another Python", "sleep 0.2; echo ran; exit 4",
        files={"site/psutil/__init__.py": "raise ImportError('built for another Python')\n"}, environment={"PYTHONPATH": "{cwd}/site"},
        live=True),
@@ -75,15 +59,11 @@ SCRIPTS: tuple[Script, ...] = (
     py("shadow-tensorflow-package", "a package called tensorflow that is none", "import tensorflow, tensorflow.python\nprint(tensorflow.x)\n",
        files={"tensorflow/__init__.py": "x = 'not that one'\n", "tensorflow/python/__init__.py": "print('python')\n"}),
     py("shadow-site", "site.py of its own", "print('script')\n", files={"site.py": "print('my site')\n"}),
-    _site("prints", "a sitecustomize that prints", "print('from sitecustomize')\n", live=True),
     Script(name="site-prints-unbuffered", exercises="the same, unbuffered, before a shell", command=("sh", "-c", "echo ran; exit 5"),
            files={"site/sitecustomize.py": "print('from sitecustomize')\n"},
            environment={"PYTHONPATH": "{cwd}/site", "PYTHONUNBUFFERED": "1"}, live=True),
-    _site("raises", "one that raises", "raise ValueError('mine')\n", live=True),
-    _site("exits", "one that ends the interpreter", "import sys\nprint('no')\nsys.exit(5)\n"),
     Script(name="site-exits-sh", exercises="one that ends every Python, before a shell", command=("sh", "-c", "echo ran"),
            files={"site/sitecustomize.py": "import sys\nsys.exit(5)\n"}, environment={"PYTHONPATH": "{cwd}/site"}, live=True),
-    _site("syntax", "one that does not parse", "def (:\n", live=True),
     run("site-user", "a usercustomize in the user's own folder", "sh", "-c",
         "d=$({base} -m site --user-site); mkdir -p $d; echo 'print(\"usercustomize\")' > $d/usercustomize.py; {base} -c 'print(1)'"),
     run("site-pth", "a .pth file with code", "sh", "-c",
