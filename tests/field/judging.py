@@ -18,6 +18,7 @@ from tfmemtop.tensorflow_text import XLA_RAN_OUT
 
 _SIZE = r"(\d[\d.,]*) ?([KMGT])i?B?\b"
 _PART_OF = re.compile(rf"{_SIZE} (?:are |is )?of (?:(?:the|its|a|an) )?(?:[a-z]+ )?(?:of )?{_SIZE}")
+_CHUNK = re.compile(rf"cached {_SIZE}, largest free chunk {_SIZE}")
 _XLA = re.compile(r"[^.:;]*\bXLA\b[^.:;]*")
 _DENIED = re.compile(r"\b(no|not|nothing|never|without)\b", re.IGNORECASE)
 _PROPOSED = re.compile(rf"--(?:memory-limit|cpu-pool) {_SIZE}(?! --allocator)")  # another allocator may do with as much
@@ -117,9 +118,7 @@ def _false(case: Case, page: str, report: dict[str, Any], *, compiled: bool) -> 
     ):
         if never and (said := re.search(never, page)):
             yield f"false: {_around(page, said)}"
-    for said in _PART_OF.finditer(page):
-        if _bytes(*said.groups()[:2]) > 1.01 * _bytes(*said.groups()[2:]):
-            yield f"false: {_around(page, said)}, more than the whole"
+    yield from (f"false: {said}, more than the whole" for said in above_whole(page))
     for said in () if compiled else _XLA.finditer(page):
         if not _DENIED.search(said[0]):
             yield f"false: {said[0]}, and nothing was compiled"
@@ -131,6 +130,15 @@ def _false(case: Case, page: str, report: dict[str, Any], *, compiled: bool) -> 
             yield f"false: {_around(page, said)}, which has just failed"
     if report["limit"] and report["limit"]["bytes"] <= limit:
         yield f"false: a limit of {report['limit']['bytes'] >> 20}M, though {limit >> 20}M has just failed"
+
+
+def above_whole(page: str) -> Iterator[str]:
+    """Yield where *page*, on one line, says that a part is larger than its whole, or a free chunk than all that is."""
+    for pattern, part in ((_PART_OF, 0), (_CHUNK, 2)):
+        for said in pattern.finditer(page):
+            sizes = [_bytes(*said.groups()[at : at + 2]) for at in (part, 2 - part)]
+            if sizes[0] > 1.01 * sizes[1]:
+                yield _around(page, said)
 
 
 def _limit(case: Case) -> int | None:

@@ -123,6 +123,14 @@ def test_how_they_ended_and_that_one_went_less_far() -> None:
     assert "after lasted 1 min (ended with exit code 1); before lasted 1 min (ended with exit code 0)" in told[2]
 
 
+@pytest.mark.parametrize("name", ["cpu-attached", "cpu-kernel-3", "settings/pytorch-full", "leaks/h200-tape"])
+def test_of_a_run_it_says_what_why_says_and_it_equals_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(RECORDINGS / f"{name}.jsonl")
+    said = json.loads(printed_by(capsys, "why", path, "--json"))["verdict"]["text"]
+    told = printed_by(capsys, "compare", path, path)
+    assert told.count(said) == 2 and "unequal" not in told
+
+
 def test_the_command_prints_two_files_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = {"off.jsonl": OFF, "on.jsonl": ON}
     names = [str(s.written(tmp_path / name, [*stream, ended()])) for name, stream in runs.items()]

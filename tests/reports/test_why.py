@@ -11,16 +11,21 @@ import pytest
 
 from tests import streams as s
 from tests.commands import printed_by, refused_by
+from tests.field.judging import above_whole
 from tests.starting import ran
 from tests.ui.shown import RECORDINGS
 from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.judgement import findings, judged
+from tfmemtop.findings.proposed_limit import suggested_limit
 from tfmemtop.findings.review import RunReview, review, verdict
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed
+from tfmemtop.limits import with_margin
 from tfmemtop.reports.answers import CommonQuestion as Question
 from tfmemtop.reports.settings import kept_options
 from tfmemtop.reports.why import earlier, page, pasted, to_json
 from tfmemtop.settings import Settings
+from tfmemtop.state.predicted import predicted
 
 ALL = sorted(RECORDINGS.rglob("*.jsonl"))
 
@@ -39,17 +44,37 @@ def parts(name: str, run: int | None = None, *, whole: bool = False) -> list[str
     return [" ".join(part.split()) for part in "\n".join(lines(name, run, whole=whole)).split("\n\n")]
 
 
+def figures_agree(seen: RunReview) -> None:
+    """Check that what was found has the time of its figures, and that a limit after a replay is the replay's."""
+    run = seen.state.run
+    assert run is not None
+    for held in seen.held:
+        assert 0 <= held.first <= held.last + 1
+        if isinstance(held.finding, AllocationFailed):
+            assert run.started + held.first == pytest.approx(held.finding.anatomy.t)
+    limit = suggested_limit(seen.state)
+    if limit is None or limit.seen is None or limit.divided:
+        return
+    for view in predicted(seen.state):
+        ends = view.ends(limit.growth != "off")
+        assert ends is not None and ends.surely is not None
+        assert (limit.size, limit.figure) == (with_margin(ends.surely), ends.at_least)
+
+
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Path) -> None:
     seen = review(recording.read(path).events())
     report = page(seen, str(path))
-    verdict = report[: report.index("")]
-    assert 1 <= len(verdict) <= 2 and max(map(len, verdict)) <= 96 and verdict[-1][-1] in ".…"
-    assert report[len(verdict) + 1].startswith("Run ") and len(report) <= 24
+    first = report[: report.index("")]
+    assert 1 <= len(first) <= 2 and max(map(len, first)) <= 96 and first[-1][-1] in ".…"
+    assert report[len(first) + 1].startswith("Run ") and len(report) <= 24
     for text in ("\n".join(report), "\n".join(page(seen, str(path), whole=True))):
         assert not re.search(r"\[[A-Z]\]|\bkey [A-Z]\b|\[Enter\]", text)
         assert not re.search(r"  \n|\n\n\n", text + "\n")
-    told = to_json(seen)
+        assert not [*above_whole(" ".join(text.split()))] and ": . " not in text
+    cause, told = verdict(seen), to_json(seen)
+    assert cause is not None and not [one for one in cause.evidence if one and one in cause.text], "said once"
+    figures_agree(seen)
     assert told["verdict"]["cause"] in set(Key) and len(told["verdict"]["text"]) <= LONGEST
     assert all(found["text"].endswith(".") for found in told["findings"])
 

@@ -268,7 +268,7 @@ def _without_limit(seen: RunReview, run: RunState) -> str:
     """Return why no limit is suggested."""
     if run.peak_in_use is None:
         return "Nothing was read of TensorFlow's memory."
-    if run.out_of_memory:
+    if run.out_of_memory or run.crashed_on:
         return "What the run needs is not known: a request failed."
     if leaks(seen.state):
         return "No limit can be named: memory in use kept rising."

@@ -19,6 +19,7 @@ from tfmemtop.units import aligned, counted, duration, format_bytes, spoken
 
 _WIDTH = 96
 _NAME = 52  # characters of a row's name
+_AT_PEAK = "at the peak"
 
 
 def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> list[str]:
@@ -30,7 +31,7 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     rows = [_cells(row, by, found.total) for row in found.holders]
     if found.unknown:
         rows.append(("unknown", "", *_size(found.unknown, found.total), ""))
-    when = "at the peak" if at is None else f"at {seconds_of(one.window, found.at):.3f} s"
+    when = _AT_PEAK if at is None else f"at {seconds_of(one.window, found.at):.3f} s"
     rows.append((f"in use {when}", "", *_size(found.total, found.total), ""))
     head = (group(by).upper(), "" if by is By.KIND else "KIND", "BYTES", "SHARE", "COUNT")
     told = [higher(one), not_known(found, one), rounding(found)]
@@ -133,7 +134,7 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
     *others* are the devices of other pools that have a window.
     """
     window = one.window
-    joined = f"{when} of" if found.at == window.peak_at else f"{when}, in"
+    joined = f"{when} of" if when == _AT_PEAK else f"{when}, in"
     text = (
         f"Who held the {format_bytes(found.total)} that were in use in {pool_name(one)} of process {one.pid} {joined} "
         f"{what_was_recorded(window)}."
@@ -216,7 +217,7 @@ def lifetimes_table(one: Chosen) -> list[str]:
     """Return the largest buffers of a window as lines of text, each with a bar over the window's time."""
     shown = lifetimes(one.window, one.hooked)
     listed, others = shown.buffers[:_BUFFERS], shown.buffers[_BUFFERS:]
-    head = about(one, (), standing(one.window, one.hooked, By.KIND), "at the peak")
+    head = about(one, (), standing(one.window, one.hooked, By.KIND), _AT_PEAK)
     head += (
         f" The column of bars spans {duration(shown.whole_us)}; {_PEAK} is the peak, after {duration(shown.peak_us)}."
     )
