@@ -10,7 +10,7 @@ import pytest
 from tests.notebook import Notebook
 from tests.notebooks.test_screen import _screen, _shown, _until
 from tests.patience import until
-from tests.starting import PROGRAM, ran
+from tests.starting import tfmemtop
 from tests.ui.shown import press
 from tfmemtop import events as ev
 from tfmemtop.cli.live import successor
@@ -44,8 +44,7 @@ def _run(session: SessionInfo) -> ev.Run:
 
 
 def _told(*command: str) -> str:
-    done = ran([PROGRAM, *command], check=True)
-    return " ".join(done.stdout.split())
+    return " ".join(tfmemtop(*command).stdout.split())
 
 
 async def test_growth_limit_and_allocator_hold_from_the_next_restart_and_each_is_found(jupyter: Path) -> None:

@@ -11,7 +11,7 @@ import pexpect
 
 from tests.notebook import Notebook
 from tests.patience import PATIENCE_S, until
-from tests.starting import PROGRAM
+from tests.starting import PROGRAM, on_pty
 from tests.ui.shown import text_of
 from tfmemtop.cli.live import successor
 from tfmemtop.engine.stream.folders import SessionInfo, sessions
@@ -49,8 +49,7 @@ def test_a_screen_in_a_terminal_goes_on_with_the_kernel_that_was_restarted(jupyt
     notebook = Notebook()
     try:
         first = notebook.session()
-        environment = dict(os.environ) | {"TERM": "xterm-256color"}
-        terminal = pexpect.spawn(PROGRAM, ["attach", first.id], env=environment, encoding="utf-8", timeout=PATIENCE_S)
+        terminal = on_pty(PROGRAM, "attach", first.id, env=os.environ | {"TERM": "xterm-256color"})
         terminal.expect("ipykernel_launcher")
         notebook.restart()
         second = notebook.session()
