@@ -18,7 +18,7 @@ from tfmemtop.state.windows import Chosen, higher_peak, times_us
 from tfmemtop.units import aligned, counted, duration, format_bytes, spoken
 
 _WIDTH = 96
-_NAME = 52  # characters of a row's name
+_NAME = 30  # characters of a row's name, at least
 _AT_PEAK = "at the peak"
 
 
@@ -39,24 +39,29 @@ def table(one: Chosen, by: By, others: Sequence[str], at: int | None = None) -> 
     return [
         *wrap(about(one, others, found, when)),
         "",
-        *aligned([head, *rows], {0, 1}),
+        *_fitted([head, *rows]),
         *([""] if notes else []),
         *notes,
     ]
+
+
+def _fitted(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return *rows* as lines with columns; of the names in the first, only so much that the lines fit the report."""
+    others = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    room = max(_NAME, _WIDTH - sum(others) - len(others) * len("  "))
+    return aligned([(end_of_name(name, room), *cells) for name, *cells in rows], {0, 1})
 
 
 def top_rows(one: Chosen, count: int) -> list[str]:
     """Return the first *count* rows of the table by layer, without its headings, indented."""
     found = standing(one.window, one.hooked, By.LAYER)
     rows = [_cells(row, By.LAYER, found.total) for row in found.holders[:count]]
-    return [f"  {line}" for line in aligned(rows, {0, 1})]
+    return [f"  {line}" for line in _fitted(rows)]
 
 
 def _cells(row: Holder, by: By, total: int) -> tuple[str, ...]:
-    name = safe(row_name(row, by))
-    name = end_of_name(name, _NAME)
     of = "" if by is By.KIND else kinds(row)
-    return name, of, *_size(row.bytes, total), str(row.count) if row.count else ""
+    return safe(row_name(row, by)), of, *_size(row.bytes, total), str(row.count) if row.count else ""
 
 
 def _size(size: int, total: int) -> tuple[str, str]:
