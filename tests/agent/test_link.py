@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 from tests.hooked import Monitor
+from tests.limited import limited
 from tfmemtop.agent.link import QUEUE, Link
 from tfmemtop.agent.messenger import encode
 
@@ -74,12 +75,8 @@ def test_a_packet_beyond_all_bounds_is_dropped_alone(monitor: Monitor) -> None:
 
 def test_without_a_free_descriptor_packets_wait(monitor: Monitor) -> None:
     link = Link(str(monitor.path))
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
+    with limited(resource.RLIMIT_NOFILE, 3):
         link.send(encode("hook_error", {"text": "first"}))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert not link.opened and not link.dead
     link.pump()
     assert monitor.error()["text"] == "first"

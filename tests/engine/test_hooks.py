@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.engines import Engines
+from tests.limited import limited
 from tests.patience import PATIENCE_S
 from tfmemtop.engine.process.launch import INJECT, mark
 from tfmemtop.engine.sources.hooks import Hooks
@@ -162,14 +163,10 @@ async def test_where_no_descriptor_is_left_hooks_wait(tmp_path: Path) -> None:
         hooks = Hooks(stream, listener)
         hooks.begin()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as agent:
-            before = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (agent.fileno() + 1, before[1]))
-            try:
+            with limited(resource.RLIMIT_NOFILE, agent.fileno() + 1):
                 agent.connect(address)
                 hooks.drain()
                 assert not asyncio.get_running_loop().remove_reader(listener), "the loop does not spin"
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, before)
             agent.send(json.dumps(READING).encode())
             assert isinstance(await asyncio.wait_for(told.get(), PATIENCE_S), Allocator)
         hooks.close()

@@ -19,6 +19,7 @@ import pytest
 
 from tests.disks import small_disk
 from tests.engines import Engines
+from tests.limited import limited
 from tfmemtop.engine.process import keeper, kept_output, output
 from tfmemtop.engine.process.kept_output import KeptOutput
 from tfmemtop.engine.process.launch import Launched
@@ -165,16 +166,12 @@ def test_a_full_disk_is_told_and_what_was_lost_is_counted_once_there_is_room(
     path = tmp_path / "output"
     output = small(path)
     output.write(b"before\n")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     # A limit on the size of files has the same effect as a full disk.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
-    try:
+    with limited(resource.RLIMIT_FSIZE, 10):
         output.write(b"0123456789\n")
         assert output.trouble == os.strerror(errno.EFBIG)
         output.write(b"lost\n")
         assert output.trouble
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     output.write(b"after\n")
     assert output.trouble == ""
     assert path.read_bytes() == b"before\n012\n[tfmemtop: 000000000000013 bytes left out here]\nafter\n"

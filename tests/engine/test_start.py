@@ -14,6 +14,7 @@ import pytest
 
 from tests.disks import small_disk
 from tests.engines import Engines
+from tests.limited import limited
 from tests.own_sessions import own_sessions
 from tests.patience import end
 from tests.starting import PROGRAM, on_pty, ran
@@ -135,12 +136,8 @@ async def test_where_nothing_may_be_written_it_runs_and_is_reachable(
     engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same happens under ``ulimit -f 0``."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
+    with limited(resource.RLIMIT_FSIZE, 0):
         screen = await engines.run("sh", "-c", "ulimit -f; echo here; read line")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     await screen.until_shown("0\r\nhere")
     assert [session.command[0] for session in own_sessions()] == ["sh"]
     notice = await screen.until(Notice, lambda notice: notice.key == "output_file")

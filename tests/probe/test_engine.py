@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.engines import Engines
 from tests.hooked import Script
+from tests.limited import limited
 from tests.own_sessions import own_sessions
 from tests.patience import PATIENCE_S
 from tests.probe.cached import LOADING, Compiler, speaker
@@ -141,11 +142,7 @@ def _hook(pid: int) -> events.Hook:
 @contextmanager
 def no_more_files() -> Iterator[None]:
     """During the ``with`` block, this process can open no file, and so start no process."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)
     os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
-    try:
+    with limited(resource.RLIMIT_NOFILE, free):
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import streams as s
+from tests.limited import limited
 from tests.starting import ran
 from tfmemtop import events as ev
 from tfmemtop.events.recording import Recording, RecordingError, Writer, read
@@ -214,17 +215,11 @@ def test_a_full_disk_ends_the_recording_at_a_whole_line(tmp_path: Path) -> None:
     writer = Writer(path)
     writer.write(SESSION)
     writer.flush()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, hard))
-    try:
+    with limited(resource.RLIMIT_FSIZE, path.stat().st_size + 100):
         for n in range(5):
             writer.write(ev.Output(t=n, run=1, text="about 60 bytes in all"))
         with pytest.raises(RecordingError) as stopped:
             writer.flush()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
     assert str(stopped.value) == f"recording to {path} has stopped: File too large"
     assert writer.closed
     writer.write(ev.Output(t=9, run=1, text="let go"))
