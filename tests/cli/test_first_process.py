@@ -11,7 +11,7 @@ import pexpect
 import psutil
 import pytest
 
-from tests.contained import CHECKPOINT, USER, contained, first_process, on_read_only, running
+from tests.contained import USER, contained, first_process, on_read_only, running
 from tests.patience import PATIENCE_S, until
 from tests.starting import PROGRAM, on_pty
 from tfmemtop.events import RunEnd
@@ -51,17 +51,6 @@ def test_an_unknown_user_without_a_home_on_a_read_only_system_can_record(tmp_pat
     assert (done.returncode, done.stdout) == (0, f"{USER}\nnone\n"), done.stderr
     assert done.stderr.endswith("tfmemtop: recorded in run.jsonl\n")
     assert [event.exit_code for event in read(tmp_path / "run.jsonl").events() if isinstance(event, RunEnd)] == [0]
-
-
-def test_sigterm_reaches_the_script_and_its_exit_code_is_the_containers(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    with running(PROGRAM, "record", "-o", str(path), "--", sys.executable, "-c", CHECKPOINT) as (process, first):
-        assert process.stdout and process.stdout.readline() == "up\n"
-        first.send_signal(signal.SIGTERM)
-        printed, said = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, printed) == (9, "checkpoint\n")
-    assert "ended with exit code 9" in said
-    assert [event.exit_code for event in read(path).events() if isinstance(event, RunEnd)] == [9]
 
 
 def test_a_script_that_does_not_handle_sigterm_ends_by_it(tmp_path: Path) -> None:

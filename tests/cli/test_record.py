@@ -114,12 +114,15 @@ def test_screens_attach_to_what_is_recorded_and_change_nothing(start: Start, tmp
 
 
 def test_a_command_that_cannot_be_started_costs_no_recording(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
+    path, strange = tmp_path / "run.jsonl", tmp_path / "strange.sh"
+    strange.write_text("#!/no/such/interpreter\n")
+    strange.chmod(0o755)
     record(path, "true")
     before = path.read_bytes()
     for command, code, said in (
         ("no-such-command", 127, "tfmemtop: no-such-command: command not found\n"),
         ("/etc/passwd", 126, "tfmemtop: /etc/passwd: not executable\n"),
+        (str(strange), 127, f"tfmemtop: {strange}: the interpreter named in its first line is not there\n"),
     ):
         done = record(path, command)
         assert (done.returncode, done.stdout, done.stderr) == (code, "", said)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.engines import Engines, Screen
-from tests.own_sessions import own_sessions
 from tfmemtop.engine.sources.processes import find
 from tfmemtop.events import Input, Notice, Output, Process, Relaunch, Resize, Run, RunEnd, Stop, Stopping, StoppingPhase
 from tfmemtop.events import Signal as SendSignal
@@ -30,28 +29,6 @@ async def until_all_is_received(screen: Screen) -> None:
     """Wait for the engine's answer to a command that it cannot obey: it has received every command before it."""
     await screen.client.send(SendSignal(pids=[os.getpid()], signal=signal.SIGKILL))
     await screen.until(Notice, lambda notice: notice.key == "signal")
-
-
-@pytest.mark.parametrize(
-    ("argv", "exit_code", "word"),
-    [
-        (["no-such-command-anywhere"], 127, "not found"),
-        (["./plain.txt"], 126, "not executable"),
-        (["./strange.sh"], 127, "interpreter"),
-    ],
-)
-async def test_what_cannot_be_started_has_a_shells_exit_code(
-    engines: Engines, argv: list[str], exit_code: int, word: str
-) -> None:
-    (engines.folder / "plain.txt").write_text("text")
-    strange = engines.folder / "strange.sh"
-    strange.write_text("#!/no/such/interpreter\n")
-    strange.chmod(0o755)
-    launched = engines.launch(*argv)
-    assert launched.error is not None
-    assert launched.exit_code == exit_code
-    assert word in launched.error
-    assert own_sessions() == []
 
 
 async def test_the_terminal_is_a_terminal(engines: Engines) -> None:

@@ -84,11 +84,6 @@ def test_a_peak_that_does_not_grow_is_searched_by_halving() -> None:
     assert (made.found, made.fails, made.growth) == (300, None, None)
 
 
-@pytest.mark.parametrize("text", ["batch", "batch=4..2", "batch=0..9", "2=1..9", "b=1..99999999999999", "b=-1..4", ""])
-def test_what_is_no_range(text: str) -> None:
-    assert parse_wanted(text) is None
-
-
 def test_a_range_and_its_place() -> None:
     wanted = parse_wanted("batch=1..4096")
     assert wanted == Wanted("batch", 1, 4096)

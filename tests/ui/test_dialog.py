@@ -66,15 +66,6 @@ async def test_choosing_with_keys(keys: list[str], result: str | None) -> None:
         assert results == [result]
 
 
-async def test_choosing_with_the_mouse() -> None:
-    async with Host().run_test(size=(80, 24)) as pilot:
-        dialog = OptionsDialog("Growth", OPTIONS)
-        results = await opened(pilot, dialog)
-        line = next(y for y, text in enumerate(shown(dialog)) if "whole card" in text)
-        await pilot.click(offset=(20, line))
-        assert results == ["off"]
-
-
 async def test_the_chosen_option_of_many_stays_in_view_through_a_resize() -> None:
     async with Host().run_test(size=(80, 24)) as pilot:
         dialog = OptionsDialog("Many", [Option(f"number {n}", str(n)) for n in range(50)])
