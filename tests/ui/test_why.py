@@ -139,7 +139,8 @@ def test_a_remedy_longer_than_a_line_is_told_to_its_end() -> None:
     told = rows(lines)
     assert told[:2] == ["[A] use cuda_malloc_async,", "    which joins free chunks"]
     second = "keep fewer, or NumPy arrays (tensor.numpy()): bound the list, queue or cache that keeps them"
-    assert " ".join(told[2:]) == second
+    assert " ".join(map(str.strip, told[2:])) == second
+    assert not told[2].startswith(" ") and told[3].startswith("  "), "the indent shows where it begins"
 
 
 def crashed() -> list[events.Event]:

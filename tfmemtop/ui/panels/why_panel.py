@@ -141,11 +141,11 @@ def remedy_lines(remedies: Iterable[Remedy], width: int, *, steers: bool = True,
 
 def _wrapped(part: Line, width: int) -> list[Line]:
     *keys, text = part
-    before = width_of(keys)
+    before = width_of(keys) or 2  # where there are no keys, the indent shows where a remedy begins
     if width - before < 2:  # the keys alone fill the line
         return [cut(part, width)]
     first, *rest = [Segment(line, text.style) for line in wrap(text.text, width - before)]
-    return [[*keys, first], *([Segment(" " * before), line] if before else [line] for line in rest)]
+    return [[*keys, first], *([Segment(" " * before), line] for line in rest)]
 
 
 def _segments(words: Remedy) -> Line:
