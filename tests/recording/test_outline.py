@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests import streams as s
+from tests import windows as w
 from tfmemtop.engine.stream.recorder import Thinner
 from tfmemtop.events import Allocator, DeviceReading, Event
 from tfmemtop.events.recording import read
@@ -63,3 +64,9 @@ def test_the_first_reading_with_another_size_of_the_pool_stays() -> None:
     sizes = [10, 10, 10, 20, 20, 40, 40, 20, 20]
     found = list(outlined([s.allocator(float(n), 100, 5, pool=size) for n, size in enumerate(sizes)], math.inf))
     assert [event.t for event in found] == [0.0, 3.0, 5.0, 7.0, 8.0]
+
+
+def test_the_window_with_the_highest_peak_stays_however_close_to_another() -> None:
+    window = w.step().done()
+    stream = [replace(window, t=20.0 * n, peak=peak) for n, peak in enumerate([5000, 9000, 4000, 9001, 300, 200])]
+    assert [event.t for event in outlined(stream, math.inf)] == [0.0, 20.0, 100.0]

@@ -5,6 +5,7 @@ or the newest of any other readings; the very first reading; and the readings ju
 allocation that failed. Of an allocator, the first reading with another size of the pool stays too. Of a GPU, the first
 with other processes stays, the first after TensorFlow has made its devices, and the reading of each allocator after
 these: a process's memory on the GPU is divided by both, and its CUDA context is measured only before it has computed.
+Of windows of allocations, those stay whose peak is higher than any before, by a hundredth at least.
 """
 
 import math
@@ -19,6 +20,9 @@ STRETCH_S = 10.0
 
 _APART_S: dict[type[Event], float] = {MemoryMap: 60.0, Holders: 600.0}
 """Least time between two readings of these classes. They are large, and reports use only the newest."""
+
+
+_HIGHER = 1.01
 
 
 class Outline:
@@ -86,6 +90,7 @@ class _Firsts:
 
     def __init__(self) -> None:
         self._pools: dict[object, int | None] = {}  # by allocator
+        self._peaks: dict[object, int] = {}  # of windows, by pool and phase
         self._pids: dict[int, set[int]] = {}  # by GPU
         self._awaited: set[object] = set()  # the allocators whose next reading stays
 
@@ -97,6 +102,12 @@ class _Firsts:
                 return False
             self._awaited.discard(key)
             self._pools[key] = event.pool
+            return True
+        if isinstance(event, Holders):
+            key = event.keep.key(event)
+            if event.peak <= _HIGHER * self._peaks.get(key, 0):
+                return False
+            self._peaks[key] = event.peak
             return True
         if isinstance(event, DeviceReading):
             pids = {process.pid for process in event.processes}
