@@ -1,6 +1,6 @@
 """Programs that import TensorFlow: starts, ends, misuse, forks, odd company.
 
-The last are real trainings on its pool for the CPU: the figures, the output and the end must be the same.
+One is a real training on its pool for the CPU: the figures, the output and the end must be the same.
 """
 
 from tests.tools.corpus.script import Script, py
@@ -8,18 +8,6 @@ from tests.tools.corpus.script import Script, py
 
 def _tf(name: str, exercises: str, source: str, **rest: object) -> Script:
     return py(f"tf-{name}", exercises, source, tensorflow=True, **{"filters": ("log",), **rest})
-
-
-_SEED = "import tensorflow as tf\nimport keras\nkeras.utils.set_random_seed(1)\n"
-_MODEL = (
-    "model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(16, 'relu'), keras.layers.Dense(1)])\n"
-    "model.compile('adam', 'mse')\n"
-)
-
-
-def _train(name: str, exercises: str, source: str, **rest: object) -> Script:
-    return py(f"train-{name}", exercises, source.replace("SEED\n", _SEED).replace("MODEL\n", _MODEL), tensorflow=True,
-              **{"filters": ("log",), **rest})  # fmt: skip
 
 
 SCRIPTS: tuple[Script, ...] = (
@@ -53,17 +41,6 @@ del x
 time.sleep(0.5)
 print(tf.config.experimental.get_memory_info("CPU:0")["peak"] == peak)
 """),
-    _tf("out-of-memory", "the pool runs out: the message and where", """
-import os, sys
-os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = "64"
-import tensorflow as tf
-tf.zeros(1)
-try:
-    tf.zeros([128 << 20])
-except tf.errors.ResourceExhaustedError as error:
-    print(type(error).__name__, error.message[:60])
-    sys.exit(3)
-""", stderr="null", filters=("log", "numbers")),
     _tf("fork-before", "a fork before the import", """
 import os
 pid = os.fork()
@@ -94,7 +71,6 @@ if __name__ == "__main__":
     with mp.get_context("spawn").Pool(1) as pool:
         print(pool.map(work, [2, 3]))
 """),
-    _tf("exec", "becomes another program", "import os\nimport tensorflow as tf\nprint(tf.ones(1).numpy(), flush=True)\nos.execvp('sh', ['sh', '-c', 'echo became; exit 6'])\n"),
     _tf("killed", "ends by a signal", "import os, signal\nimport tensorflow as tf\nprint(tf.ones(1).numpy(), flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\nsignal.pause()\n", live=True),
     _tf("interrupted", "Ctrl-C in a loop of operations", """
 import os, signal, threading
@@ -129,59 +105,19 @@ print(subprocess.run("env | grep -E '^(TF_|XLA_|CUDA_)' | sort", shell=True, cap
 print(sorted(name for name in os.environ if name.startswith(("TF_", "XLA_", "CUDA_"))))
 """, live=True),
     _tf("closed-stdio", "all streams closed", "import tensorflow as tf\nopen('made', 'w').write(str(tf.ones(2).numpy()))\n", stdin="closed", stdout="closed", stderr="closed"),
-    _train("keras", "Keras fit: the losses to the last digit", """
-SEED
-MODEL
+    _tf("keras", "Keras fit: the losses to the last digit", """
+import tensorflow as tf
+import keras
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(16, 'relu'), keras.layers.Dense(1)])
+model.compile('adam', 'mse')
 print(model.fit(tf.ones((64, 8)), tf.ones((64, 1)), epochs=2, verbose=2).history)
 """, live=True, quick=True, filters=("log", "durations")),
-    _train("tape", "GradientTape in tf.function, retraced", """
-SEED
-traces = []
-@tf.function
-def step(x):
-    traces.append(1)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = tf.reduce_sum(x * x)
-    return tape.gradient(y, x)
-for size in (1, 2, 3, 3):
-    print(step(tf.ones([size])).numpy())
-print(len(traces), step.experimental_get_tracing_count())
-"""),
-    _train("xla", "jit_compile", "SEED\n@tf.function(jit_compile=True)\ndef f(x): return tf.reduce_sum(x * 2)\nprint(f(tf.ones([3])).numpy())\n"),
-    _train("dataset", "tf.data with a generator and parallel maps", """
-SEED
+    _tf("dataset", "tf.data with a generator and parallel maps", """
+import tensorflow as tf
 data = tf.data.Dataset.range(8).map(lambda x: x * 2, num_parallel_calls=2).batch(2).prefetch(1)
 print([batch.numpy().tolist() for batch in data])
 data = tf.data.Dataset.from_generator(lambda: iter([1, 2]), output_signature=tf.TensorSpec([], tf.int32))
 print([int(x) for x in data])
 """),
-    _train("session", "a v1 session", """
-import tensorflow.compat.v1 as tf
-tf.disable_eager_execution()
-x = tf.placeholder(tf.float32, [None])
-with tf.Session() as session:
-    print(session.run(tf.reduce_sum(x), {x: [1, 2]}))
-    try:
-        session.run(x)
-    except tf.errors.InvalidArgumentError as error:
-        print(type(error).__name__)
-"""),
-    _train("profiler", "the script's own profiler wins", """
-SEED
-tf.profiler.experimental.start("logs")
-tf.reduce_sum(tf.ones([100]))
-tf.profiler.experimental.stop()
-import os
-print(sorted({name.split(".", 1)[-1] for _, _, names in os.walk("logs") for name in names}))
-""", filters=("log", "numbers")),
-    _train("distributed", "a strategy over logical devices", """
-SEED
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-with strategy.scope():
-    v = tf.Variable(1.0)
-print(strategy.num_replicas_in_sync, v.numpy())
-""", filters=("log", "numbers")),
 )  # fmt: skip
