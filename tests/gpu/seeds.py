@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,15 +87,9 @@ CASES = (
 
 
 @contextmanager
-def running_beside(case: Case) -> Iterator[None]:
-    """Run the other script of *case*, if there is one.
-
-    The body of the ``with`` statement begins when this script holds its memory. At the end of the body it is killed.
-    """
-    if not case.beside:
-        yield
-        return
-    command = [sys.executable, str(SCRIPTS / f"{case.beside[0]}.py"), *case.beside[1:]]
+def running_beside(script: str, *arguments: str) -> Iterator[None]:
+    """Run another *script* during the ``with`` block, which begins when this script holds its memory."""
+    command = [sys.executable, str(SCRIPTS / f"{script}.py"), *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as other:
         assert other.stderr is not None
         try:
@@ -113,7 +107,7 @@ def run(case: Case, folder: Path) -> str:
     script = [sys.executable, str(SCRIPTS / f"{case.script}.py"), *case.arguments]
     command = [sys.executable, "-m", "tfmemtop", "record", "-o", str(path), *case.options, "--", *script]
     try:
-        with running_beside(case):
+        with running_beside(*case.beside) if case.beside else nullcontext():
             done = subprocess.run(
                 command,
                 capture_output=True,

@@ -1,12 +1,11 @@
 """Out of memory on a real GPU: the verdict, and how soon it is reported. Run by hand: ``pytest -m gpu``."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.gpu.recorded import kept, record
+from tests.gpu.seeds import running_beside
 from tfmemtop import events
 from tfmemtop.cli.launch import ask_machine
 from tfmemtop.findings.cause import Key
@@ -89,14 +88,8 @@ def _beyond_half() -> int:
 
 
 def test_it_is_the_others_that_hold_the_card(tmp_path: Path) -> None:
-    holder = Path(__file__).parents[1] / "scripts" / "seeds" / "hold_card.py"
-    with subprocess.Popen([sys.executable, str(holder), "50", "120"], stderr=subprocess.PIPE, text=True) as other:
-        assert other.stderr is not None
-        assert any("holding still" in line for line in other.stderr)
-        try:
-            _, _, _, seen = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
-        finally:
-            other.kill()
+    with running_beside("hold_card", "50", "120"):
+        _, _, _, seen = run(tmp_path, "others", ["--growth", "on"], f"take({_beyond_half()})\n")
     (failed,) = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     assert failed.cause.key is Key.OTHERS, failed.said.text
 
