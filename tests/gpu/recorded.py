@@ -13,6 +13,28 @@ from tfmemtop.events import recording
 PROGRAM = [sys.executable, "-m", "tfmemtop"]
 MIB = 1 << 20
 
+WORK = """
+def work():
+    spike = tf.zeros([768, 256, 1024])
+    del spike
+    weights = tf.random.normal([2048, 2048])
+    images = tf.random.normal([8, 64, 64, 32])
+    tf.nn.conv2d(images, tf.random.normal([3, 3, 32, 64]), 1, "SAME")
+    return [weights, tf.matmul(weights, weights), tf.zeros([100, 256, 1024])]
+
+def in_session():
+    v1 = tf.compat.v1
+    v1.disable_eager_execution()
+    config = v1.ConfigProto()
+    config.gpu_options.allow_growth = True
+    session = v1.Session(config=config)
+    kept = v1.get_variable("kept", [100, 256, 1024], initializer=v1.zeros_initializer())
+    session.run(kept.initializer)
+    session.run(tf.matmul(tf.random.normal([2048, 2048]), tf.random.normal([2048, 2048])))
+    return session, kept
+"""
+"""Of scripts: what uses a pool in many ways, and a session of TensorFlow 1 that holds a variable."""
+
 
 def kept(folder: Path) -> Path:
     """Return the folder that ``TFMEMTOP_KEEP_RECORDINGS`` names, and *folder* if it names none."""

@@ -13,40 +13,26 @@ from typing import Any
 import pytest
 
 from tests.gpu.conftest import build_probe
-from tests.gpu.recorded import held, kept, record
+from tests.gpu.recorded import WORK, held, kept, record
 from tfmemtop import events
 from tfmemtop.probe.cache import checksum_of
 
 ROOT = Path(__file__).parents[2]
 
-SCRIPT = """
+SCRIPT = (
+    """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 import tensorflow as tf
 from tfmemtop.agent.native import Native
 from tfmemtop.agent.trust import CPU, GPU, PINNED
 options = set(sys.argv[4:])
-
-def work():
-    spike = tf.zeros([768, 256, 1024])
-    del spike
-    weights = tf.random.normal([2048, 2048])
-    images = tf.random.normal([8, 64, 64, 32])
-    tf.nn.conv2d(images, tf.random.normal([3, 3, 32, 64]), 1, "SAME")
-    pieces = [tf.zeros([(1 + number % 97) << 8]) for number in range(2000)]
-    del pieces[::3]
-    return [weights, tf.matmul(weights, weights), tf.zeros([100, 256, 1024]), pieces]
-
+"""
+    + WORK
+    + """
 session = None
 if "session" in options:
-    v1 = tf.compat.v1
-    v1.disable_eager_execution()
-    config = v1.ConfigProto()
-    config.gpu_options.allow_growth = True
-    session = v1.Session(config=config)
-    kept = v1.get_variable("kept", [100, 256, 1024], initializer=v1.zeros_initializer())
-    session.run(kept.initializer)
-    session.run(tf.matmul(tf.random.normal([2048, 2048]), tf.random.normal([2048, 2048])))
+    kept = session = in_session()
 else:
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus if "growth" in options else []:
@@ -59,7 +45,9 @@ else:
     kept = []
     for device in tf.config.list_logical_devices("GPU"):
         with tf.device(device.name):
-            kept += work()
+            pieces = [tf.zeros([(1 + number % 97) << 8]) for number in range(2000)]
+            kept += [*work(), pieces]
+            del pieces[::3]
             tf.zeros([16]).numpy()
 time.sleep(2)  # for readings, and maps once a second
 since = time.time()
@@ -77,6 +65,7 @@ for kind, index, name in [*((GPU, index, f"GPU:{index}") for index in range(nati
     figures[name] = {"native": [taken.name, *taken.reading[:6]], "public": public}
 print(json.dumps({"since": since, "until": time.time(), "figures": figures}))
 """
+)
 
 CASES = {
     "nothing-set": ([], {}),

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.gpu.recorded import MIB, held, kept, record
+from tests.gpu.recorded import MIB, WORK, held, kept, record
 from tfmemtop import events
 
 pytestmark = pytest.mark.usefixtures("built")
 
 # The script prints the true figures: the same statistics, read by its own library, built with TensorFlow's own flags.
-SCRIPT = """
+SCRIPT = (
+    """
 import ctypes, json, subprocess, sys, time
 import tensorflow as tf
 
@@ -41,24 +42,11 @@ subprocess.run(
     ["g++", "-w", "-O1", "-shared", "-fPIC", "-x", "c++", "-", "-o", path, *tf.sysconfig.get_compile_flags(),
      *tf.sysconfig.get_link_flags()], input=TRUTH.encode(), check=True)
 library = ctypes.CDLL(path)
-
-def work():
-    spike = tf.zeros([768, 256, 1024])
-    del spike
-    weights = tf.random.normal([2048, 2048])
-    images = tf.random.normal([8, 64, 64, 32])
-    tf.nn.conv2d(images, tf.random.normal([3, 3, 32, 64]), 1, "SAME")
-    return [weights, tf.matmul(weights, weights), tf.zeros([100, 256, 1024])]
-
+"""
+    + WORK
+    + """
 if "session" in options:
-    v1 = tf.compat.v1
-    v1.disable_eager_execution()
-    config = v1.ConfigProto()
-    config.gpu_options.allow_growth = True
-    session = v1.Session(config=config)
-    kept = v1.get_variable("kept", [100, 256, 1024], initializer=v1.zeros_initializer())
-    session.run(kept.initializer)
-    session.run(tf.matmul(tf.random.normal([2048, 2048]), tf.random.normal([2048, 2048])))
+    kept = in_session()
 else:
     for gpu in tf.config.list_physical_devices("GPU") if "growth" in options else []:
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -99,6 +87,7 @@ for index in range(16):
         figures[f"GPU:{index}"] = list(out)
 print(json.dumps({"since": since, "until": time.time(), "figures": figures}))
 """
+)
 
 ALONE = {
     "growth": ([], ["growth"]),
