@@ -68,6 +68,17 @@ def test_variables_that_a_failed_compiled_step_was_given_are_known_though_it_has
     assert {row.kind: row.bytes for row in found.holders}[Kind.VARIABLES] == 2 * w.SIZE
 
 
+def test_variables_that_lie_where_something_older_was_are_known_after_a_failure() -> None:
+    ended = replace(w.census(), moment=events.CensusMoment.END, window=1)
+    window = w.Window()
+    older, *_ = (window.has(w.SIZE, "Relu") for _ in range(6))
+    window.free(older)
+    made = window.allocate(w.SIZE, "AddV2")
+    window.spans[made] = (window.spans[made][0], window.spans[older][1], *window.spans[made][2:])
+    found = standing(window.done(opened=events.Opened.START), hooked(ended), By.KIND, window.event - 1)
+    assert {row.kind: row.bytes for row in found.holders} == {Kind.VARIABLES: 2 * w.SIZE, Kind.OPTIMIZER: 4 * w.SIZE}
+
+
 def test_what_cudnn_tries_its_algorithms_with_is_workspace() -> None:
     """As in the first step of ResNet-50 on an H100: no region, no shape, and far more than the gradient."""
     window, scope = w.Window(), f"{w.CALL}gradient_tape/conv5_block3_3_conv/convolution/Conv2DBackpropFilter"

@@ -106,6 +106,7 @@ def located(window: events.Holders, course: WindowCourse, found: Sources) -> Ite
                 # The last step may have failed. XLA then frees what it was given, also variables.
                 failed = census.moment is events.CensusMoment.END
                 there = [one for one in there if course.ends[one] == FOREVER or (failed and course.begins[one] < 0)]
+                there = list({course.addresses[one]: one for one in there}.values())  # at each address the last
             for place in there if older or len(there) == len(wanted) else []:
                 if place not in taken:
                     taken.add(place)
