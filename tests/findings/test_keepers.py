@@ -300,6 +300,15 @@ def test_copies_of_variables_are_told_from_layers_by_their_names(variables: list
     assert ("runs[0].model" in among.text if among else False) == bool(of_models), "one was found in a list"
 
 
+def test_copies_of_models_count_with_their_slots_though_the_last_has_none_yet() -> None:
+    models = named(*(f"net_{model}/dense_{model}/kernel" for model in range(4)))
+    slots = named(*(f"adam_{model}/net_{model}_dense_{model}_kernel_momentum" for model in range(3)), kind="optimizer")
+    bias = replace(wide("net_0/dense_0/bias")[0], bytes=MIB)  # there was no room to list those of the others
+    cause = kept(look(variables=[*models, *slots, bias]))
+    assert cause is not None and (cause.count, cause.bytes) == (4, 700 * MIB)
+    assert Action.ONE_MODEL in actions(cause)
+
+
 def test_variables_that_are_made_little_by_little_though_nothing_says_who_keeps_them() -> None:
     census = look(group("", 500, 300 * MIB, "variables"), group("", 1000, 600 * MIB, "optimizer"))
     census = replace(census, kinds={"GPU:0": {"variables": 300 * MIB, "optimizer": 600 * MIB}})

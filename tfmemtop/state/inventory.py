@@ -247,8 +247,10 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         named = [root for root in sizes if numbers[root] > 1 and root not in slots]  # a model's names say more
         most = max(named or sizes, key=lambda root: (sizes[root], root))
         number, shapes = numbers[most], list(owners.get(most, {}).values())
-        size = sum(size for root, size in sizes.items() if numbers[root] >= number > 1)
-        return Copies(most[0], number, size, same=all(each == shapes[0] for each in shapes), slots=most in slots)
+        # The last model may have no slots yet, and a census has no room for the smallest variables of many.
+        size = sum(size for root, size in sizes.items() if numbers[root] >= max(2, number - 1))
+        whole = max(shapes, key=len, default=set())
+        return Copies(most[0], number, size, same=all(each <= whole for each in shapes), slots=most in slots)
 
     @cached_property
     def shapes(self) -> set[tuple[int, ...]]:
