@@ -273,7 +273,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         held = listed[0] if listed and "/" in of_layer else None
         made = scene.hooked.waiting
         running = scene.running if made and " for " in made.code else ""  # a comprehension's list has no name
-        where = f", {held.items} in {holder_name(held.holder)}" if held else running
+        where = f", some in {holder_name(held.holder.partition('[')[0])}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, bool(of_layer) and not alike.slots, alike.slots, alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
