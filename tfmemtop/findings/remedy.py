@@ -110,8 +110,8 @@ class Action:
     )
     SMALLER_MODEL = Remedy("use a smaller model, or SGD: it keeps nothing for each weight; or train fewer layers")
     SMALLER_VARIABLE = Remedy(
-        "use fewer or smaller layers or variables: drop models no longer needed, and call gc.collect(); fewer rows or "
-        "units; pooling or strides before the Flatten that feeds a Dense"
+        "use fewer or smaller variables: drop models no longer needed, and call gc.collect(); or smaller layers, with "
+        "fewer rows or units; pooling or strides before the Flatten that feeds a Dense"
     )
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
     TAPE_EACH_STEP = Remedy(
