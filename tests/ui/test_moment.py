@@ -89,6 +89,15 @@ async def test_where_no_graph_is_shown_no_moment_can_be_chosen() -> None:
         assert "No graph is shown here." in await press(pilot, "c")
 
 
+async def test_a_terminal_that_has_become_too_small_for_a_graph_has_no_moment() -> None:
+    async with running(screen("h200-runs", 51.0), (80, 24)) as (pilot, _):
+        await press(pilot, "c", "left")
+        await pilot.resize_terminal(10, 3)
+        await press(pilot, "home", "right", "left", "end")
+        await pilot.resize_terminal(80, 24)
+        assert "run 2" in text_of(await drawn(pilot))
+
+
 async def test_t_draws_the_time_of_a_step_and_names_the_lines_top() -> None:
     async with running(screen("h200-runs", 51.0), (80, 24)) as (pilot, _):
         assert "steps 0 to 20.0 ms" in await press(pilot, "t"), "about twice the 7 ms that Keras shows, rounded up"

@@ -142,9 +142,9 @@ class ChosenMoment:
         self.choose(self._at() + count)
 
     def choose(self, column: int) -> None:
-        """Choose the column with the index *column*."""
-        began = bisect_left(self.times, 0.0)
-        self.t = None if column >= len(self.times) - 1 else self.times[max(began, column)]
+        """Choose the column with the index *column*; where there is none, it is now."""
+        newest, chosen = len(self.times) - 1, max(column, bisect_left(self.times, 0.0))
+        self.t = self.times[chosen] if chosen < newest else None
 
     @property
     def column(self) -> tuple[float, float]:
