@@ -79,9 +79,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
         if isinstance(finding, AllocationFailed):
-            went_on = run.ending is not None and run.ending.good
-            began = "The run went on after memory ran out" if went_on else "Out of memory"
-            return replace(finding, cause=_between_two(finding, found)).told(began), finding
+            return replace(finding, cause=_between_two(finding, found)).whole_cause, finding
         if isinstance(finding, FrameworkFailed):
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:

@@ -39,6 +39,7 @@ _NAMES_REQUEST = (Key.STEP_LARGER, Key.GROWN_BY_COPYING, Key.DENSE_GRADIENT)
 _NOTABLY = 1.05
 """Fragmentation is mentioned if more than so many times what was asked for at least was free in pieces."""
 
+_BEGAN = "Out of memory"
 _TOO_MUCH = "What is in use and the request together are more than there is."
 _LOOK = (Action.SHOW_POOL,)
 
@@ -46,7 +47,8 @@ _LOOK = (Action.SHOW_POOL,)
 class AllocationFailed(CauseFinding, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
-    ``several`` if other processes of the run have pools too.
+    ``several`` if other processes of the run have pools too. ``began`` is how the text
+    begins.
     """
 
     severity = Severity.ERROR
@@ -55,17 +57,16 @@ class AllocationFailed(CauseFinding, frozen=True):
     anatomy: Anatomy
     several: bool = False
     crashed: bool = False
+    began: str = _BEGAN
 
     @property
     def whole_cause(self) -> Cause:
-        return self.told("Out of memory")
-
-    def told(self, began: str) -> Cause:
-        """Return the cause with a text that begins with *began*, and says which request failed, or where.
+        """The cause with a text that says which request failed, or where.
 
         What the text has no room for is left out: that the script crashed, the shape, at last what is in use.
         """
         cause = self.cause
+        began = self.began
         if cause.key in _NO_REQUEST and not (cause.key is Key.OTHERS and self._only_message):
             told = self.anatomy.shape is not None and tensor_text(self.anatomy.shape, None) in cause.text
             heads = [
@@ -137,7 +138,9 @@ def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> Alloca
     cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
-    return AllocationFailed(cause, anatomy, _several(state), crashed)
+    went_on = state.run is not None and state.run.ending is not None and state.run.ending.good
+    began = "The run went on after memory ran out" if went_on else _BEGAN
+    return AllocationFailed(cause, anatomy, _several(state), crashed, began)
 
 
 def passed_before(state: State) -> str:
@@ -195,10 +198,9 @@ class NoRoom(Finding, frozen=True):
 
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
-        failed = AllocationFailed(cause, self.anatomy, self.several)
         ended = "for room until the run ended" if self.anatomy.still else "a long time for room, but the run went on"
         began = "Requests wait for room" if self.going else f"Requests waited {ended}"
-        return replace(cause, text=failed.told(began).text)
+        return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
     @property
     def said(self) -> Said:
