@@ -47,6 +47,12 @@ def test_a_process_has_a_row_on_each_gpu_with_what_is_there() -> None:
     assert rows[1].in_use == 5 * MIB and rows[1].gpu_memory == 700 * MIB
 
 
+def test_what_a_run_held_at_most_is_of_one_card_at_one_time() -> None:
+    later = [s.device(1), s.device_reading(3.0, {100: 700 * MIB}, index=1), s.device_reading(4.0, {100: 500 * MIB})]
+    run = s.fold([*training(), *later]).run
+    assert run and run.peak_process_total == 1634 * MIB
+
+
 def test_two_logical_devices_on_one_card_sum_up_in_its_panel() -> None:
     stream = [
         *training(pool=1026 * MIB),

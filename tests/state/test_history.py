@@ -159,6 +159,7 @@ def test_what_was_read_last_holds_until_the_next_reading() -> None:
     curve = Curve()
     curve.add(1.0, (5, 5, 5))
     curve.add(3.0, (2, 2, 2))
+    curve.add(3.01, (1, 1, 1))  # so soon after a higher one, it does not hide that
     assert curve.columns(0.5, 8, 0) == [None, None, 5, 5, 5, 5, 2, None]
 
 
