@@ -77,19 +77,19 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
-    rise = _rise(hooked, trend, began) if trend else (0, None, "step")
+    rose = _rise(trend, began) if trend else 0
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     crowd = crowded_out(a)
     if large is not None and large.key in _OF_THE_REQUEST and crowd is None:
         return large
     steady = trend is not None and rise_until([trend.whole.windows], began) is not None
-    kept = keeper(Scene(stock, Need(asked, whole, True, *rise, steady), hooked))
-    if crowd is not None and (kept is None or 2 * rise[0] < (kept.bytes or 0)):
+    kept = keeper(Scene(stock, Need(asked, whole, True, rose, steady), hooked))
+    if crowd is not None and (kept is None or 2 * rose < (kept.bytes or 0)):
         return crowd
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
-    filled = rise[0] >= _FILLED_SHARE * a.in_use and whole is not None and a.in_use - rise[0] + asked <= whole
-    if kept is None and (growing := larger_each_time(stock, hooked, rise[0] if filled else None)) is not None:
+    filled = rose >= _FILLED_SHARE * a.in_use and whole is not None and a.in_use - rose + asked <= whole
+    if kept is None and (growing := larger_each_time(stock, hooked, rose if filled else None)) is not None:
         return growing
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
@@ -350,8 +350,8 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 
 def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
-    rose, each, unit = _rise(hooked, trend, float("inf"), _HALF)
-    late, _, _ = _rise(hooked, trend, float("inf"), _LATE)
+    rose = _rise(trend, float("inf"), _HALF)
+    late = _rise(trend, float("inf"), _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= _FULLER * limit
     if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not trend.whole.windows:
@@ -362,7 +362,7 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
     if rose < _SHARE * near.high:
         return None
-    need = Need(0, None, False, rose, each, unit, rise_until([trend.whole.windows]) is not None)
+    need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)
     kept = keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
     return kept and _of_search(kept, trend.end - t)
 
@@ -375,14 +375,9 @@ def _of_search(kept: Cause, ago_s: float) -> Cause:
     return replace(kept, evidence=(*kept.evidence, seen))
 
 
-def _rise(hooked: Hooked, trend: Trend, until: float, warm_up: float = _WARM_UP) -> tuple[int, int | None, str]:
-    """Return by how much memory in use rose for good, and how much of that came with each step or call.
-
-    *warm_up*, a share of the time until then, is left out. The second is ``None`` where steps are not counted, or few.
-    """
+def _rise(trend: Trend, until: float, warm_up: float = _WARM_UP) -> int:
+    """Return by how many bytes memory in use rose for good. *warm_up*, a share of the time, is left out."""
     windows = [window for window in trend.whole.windows if window.start < until] or trend.whole.windows
     first = int(len(windows) * warm_up)
     lows = retained(window.low for window in windows)
-    rose = max(0, lows[-1] - lows[first])
-    steps, unit = hooked.steps.made(windows[first].start, windows[-1].start)
-    return rose, int(rose / steps) if rose and steps >= MANY else None, unit.rstrip("s")
+    return max(0, lows[-1] - lows[first])

@@ -106,7 +106,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 one.count,
                 (remedy,),
                 (code,),
-                tuple(filter(None, (_cut(one), scene.each, _more(one, scene)))),
+                tuple(filter(None, (_cut(one), _more(one, scene)))),
             )
     return _kept_by_several([one for one in kept if one.count >= MANY and _root(one.holder) not in _HISTORY], scene)
 
@@ -131,7 +131,6 @@ def _kept_by_several(kept: list[Kept], scene: Scene) -> Cause | None:
         count,
         (Action.KEEP_ARRAYS,),
         ("tensor.numpy()  # in the host's memory",),
-        (scene.each,) if scene.each else (),
     )
 
 
@@ -306,7 +305,7 @@ def _variables_kept(
         size,
         number,
         remedies,
-        evidence=tuple(filter(None, (f"On average, each takes ~{format_bytes(size // number)}.", scene.each, *unseen))),
+        evidence=(f"On average, each takes ~{format_bytes(size // number)}.", *unseen),
     )
 
 
@@ -353,7 +352,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
         size,
         count,
         remedies,
-        evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made, scene.each))),
+        evidence=tuple(filter(None, ("del, clear_session and gc.collect do not free it.", made))),
     )
 
 

@@ -25,17 +25,14 @@ class Need(msgspec.Struct, frozen=True):
     """What was needed at a moment, in bytes. ``asked`` is the request for which there was no room, 0 without one.
 
     ``whole`` is the limit, or the card's size; ``None`` where neither is known. ``rose`` is by how much the memory in
-    use rose over the time before, or over the later half of a run that has not failed. ``each`` is how much of that
-    came with each step, ``None`` where that is not known. ``steady`` if it rose little by little, as no model does that
-    is made.
+    use rose over the time before, or over the later half of a run that has not failed. ``steady`` if it rose little by
+    little, as no model does that is made.
     """
 
     asked: int
     whole: int | None
     failed: bool
     rose: int
-    each: int | None = None
-    unit: str = "step"
     steady: bool = False
 
 
@@ -103,10 +100,3 @@ class Scene(msgspec.Struct, frozen=True):
             if part == whole
             else f"{about}{part} of the {whole} in use"
         )
-
-    @property
-    def each(self) -> str:
-        """By how much memory rises; empty where that is not known."""
-        if self.need.each is None:
-            return ""
-        return f"Memory in use rose by {format_bytes(self.need.each)} a {self.need.unit}."
