@@ -176,7 +176,15 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
         Kind.TENSORS: _tensors_word(stock, code),
         Kind.ACTIVATIONS: "results of operations" if beside else "activations",
     }
-    kinds = [((words.get(kind, kind.value), "", ""), size) for kind, size in known[:_NAMED]]
+    purposes = [(words.get(kind, kind.value), size) for kind, size in known if kind is not Kind.OPTIMIZER]
+    if Kind.OPTIMIZER in dict(known):
+        temporary = dict(known)[Kind.OPTIMIZER] - stock.slots
+        purposes += [("optimizer slots", stock.slots), ("optimizer temporaries", temporary)]
+    rest = stock.in_use - sum(size for kind, size in stock.by_kind if kind not in _NAMELESS)
+    if rest >= _MOSTLY * stock.in_use:  # else two figures would be taken for all that is in use
+        purposes.append(("unknown", rest))
+    purposes.sort(key=lambda one: -one[1])
+    kinds = [((word, "", ""), size) for word, size in purposes if size >= _SHARE * stock.in_use][:_NAMED]
     large = [part for part in stock.parts if part.operation and part.bytes >= _SHARE * stock.in_use]
     parts = [(named_part(part), part.bytes) for part in large[:_NAMED]]
     own = [one for one in stock.singles if one.bytes >= _SHARE * stock.in_use and not of_call(one.name)][:_NAMED]

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tfmemtop.events.runs import Way
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
-from tfmemtop.findings.names import spot
+from tfmemtop.findings.names import quoted, spot
 from tfmemtop.findings.proposed_limit import found_no_room
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.room import on_full_card
@@ -154,7 +154,9 @@ def _not_memory(state: State, run: RunState) -> Cause:
             return replace(full, evidence=(f"The script ended with {what}.", *full.evidence))
         if error.kind == MemoryError.__name__:
             pools = f"TensorFlow had at most {format_bytes(run.peak_in_use)} in use." if run.peak_in_use else ""
-            text = f"The host had too little memory for a request: the script ended with {what}."
+            asked = f" for {quoted(error.code)}" if error.code else ""
+            short = "Host memory was too small"
+            text = fitting(f"{short}{asked}: the script ended with {what}.", f"{short}: the script ended with {what}.")
             return Cause(Key.HOST_GROWTH, text, evidence=(pools,))
         return Cause(Key.NOT_MEMORY, f"Memory was not the cause: the script ended with {what.removesuffix('.')}.")
     if full is not None and run.ending is not None and run.ending.signal in CRASHES:
@@ -162,7 +164,8 @@ def _not_memory(state: State, run: RunState) -> Cause:
     crashed = run.ending is not None and run.ending.signal is not None
     if run.peak_in_use is None or (crashed and _silent(hooked, run)):
         return Cause(Key.UNKNOWN, f"The run {how}. What was read of its memory does not show why.")
-    whose = "TensorFlow's memory" if run.ending and run.ending.signal == signal.SIGKILL else "Memory"
+    # Who sends a signal may do so for lack of the host's memory.
+    whose = "TensorFlow's memory" if run.ending and run.ending.signal is not None else "Memory"
     if last := _last_line(state):
         return Cause(Key.NOT_MEMORY, f"{whose} was not the cause. The run {how}; its last line is: {last}")
     return Cause(

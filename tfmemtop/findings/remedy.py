@@ -115,7 +115,8 @@ class Action:
     )
     CLEAR_RESULTS = Remedy("end the line with ; and clear the results with %reset -f out")
     TAPE_EACH_STEP = Remedy(
-        "use a tape for each round of a loop, or tf.recompute_grad (or smaller batches, or a shorter loop)"
+        "record fewer rounds on one tape, or use tf.recompute_grad (or smaller batches; or a tape for each round, "
+        "where its gradient needs no other round)"
     )
     DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(

@@ -287,6 +287,11 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
             sizes[part.kind] += part.bytes
         return sizes.most_common()
 
+    @property
+    def slots(self) -> int:
+        """The bytes of optimizers' slots; the optimizer computes with what else is its memory."""
+        return sum(part.bytes for part in self.parts if part.kind is Kind.OPTIMIZER and _is_value(part))
+
     def array_of(self, size: int) -> events.HostArray | None:
         """Return the NumPy array whose copy has *size* bytes, in its own precision or in half of it."""
         arrays = self.census.arrays if self.census else []
