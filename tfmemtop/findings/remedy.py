@@ -88,7 +88,7 @@ class Action:
     REPEAT_DATASET = Remedy("use data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error) (or error.with_traceback(None)) in place of the exception")
     SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
-    BOUND_QUEUE = Remedy("give it a maxsize: what fills the queue then waits")
+    BOUND_QUEUE = Remedy("give the queue a maxsize: what fills it then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
     DROP_MODELS = Remedy(
         "keep only the models still needed: drop the others, and call gc.collect(); if all are, use fewer or "
