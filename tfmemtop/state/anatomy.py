@@ -370,12 +370,8 @@ def failed_at(state: State, pid: int) -> float:
 
 
 def _ran_out(run: RunState, hooked: Hooked, device: str, failed: float) -> bool:
-    near = [
-        one
-        for one in run.complaints
-        if not one.harmless and one.pid in (hooked.hello.pid, None) and _belongs(one.at, failed)
-    ]
-    return any(_of_allocator(hooked, one.allocator) == device for one in near)
+    mine = (one for one in run.complaints if not one.harmless and one.pid in (hooked.hello.pid, None))
+    return any(_of_allocator(hooked, one.allocator) == device for one in mine if _belongs(one.at, failed))
 
 
 def _was_full(hooked: Hooked, device: str, reading: events.Allocator) -> bool:
