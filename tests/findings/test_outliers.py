@@ -144,6 +144,10 @@ def test_operands_that_are_broadcast_to_a_large_tensor() -> None:
     sides = [events.Variable("", "tensors", shape, "float32", "GPU:0", 16384) for shape in ([4096], [4096, 1], [4096])]
     known = request(look(variables=sides), operation="Sub", asked=64 * MIB, shape=[4096, 4096], in_use=MIB)
     assert known is not None and "broadcasts [4096] and [4096,1] to [4096,4096]" in known.text
+    assert known.code and actions(known)[0] is Action.CHECK_SHAPES
+    sides = [events.Variable("", "tensors", shape, "float32", "GPU:0", 16384) for shape in ([1, 4096], [4096, 1])]
+    meant = request(look(variables=sides), operation="Sub", asked=64 * MIB, shape=[4096, 4096], in_use=MIB)
+    assert meant is not None and actions(meant)[0] is Action.BOUND_REQUEST and not meant.code, "each has its own axis"
     in_graph = request(
         look(variables=sides), operation="__inference_f_7", node="loss/sub_1", asked=64 * MIB, shape=[8, 8], in_use=MIB
     )

@@ -212,6 +212,9 @@ def broadcast(request: Request) -> Cause | None:
     pairs = [pair for pair in combinations(shapes, 2) if list(_broadcast(*pair)) == a.shape]
     operands = " and ".join(tensor_text(list(shape), None) for shape in pairs[0]) if len(pairs) == 1 else "its operands"
     text = f"It broadcasts {operands}{made}."
+    if len(pairs) == 1 and len(pairs[0][0]) == len(pairs[0][1]):
+        # The script itself gave each an axis of 1, so it means to combine all.
+        return step_larger(request) or batch_larger(request) or _too_large(a, text, Action.BOUND_REQUEST)
     held = f"The largest tensor that Python held then had {format_bytes(largest)}."
     code = "difference = y - tf.squeeze(predicted, -1)  # (N,), where (N,) - (N, 1) makes (N, N)"
     cause = _too_large(a, text, Action.CHECK_SHAPES, *([code] if len(pairs) == 1 else []))
