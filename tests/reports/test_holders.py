@@ -52,6 +52,15 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.parametrize(("before", "is_start"), [(0, True), (4096, False)])
+def test_only_the_first_part_of_what_is_recorded_from_the_start_on_is_called_the_start(
+    before: int, is_start: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    window = replace(w.step().done(opened=Opened.START), before=before, steps=None)
+    told = " ".join(printed(capsys, write_run(tmp_path, window)).split())
+    assert ("of the run's start" in told, "with the run's start" in told) == (is_start, is_start)
+
+
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_json_adds_up(by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window = w.step().done(unknown=3000)

@@ -116,6 +116,11 @@ class Holders(Event, tag="holders", frozen=True):
         """Whether the event has no allocations, only the reason why."""
         return self.windowless is not None or self.damage is not None
 
+    @property
+    def opened_for(self) -> str:
+        """Why the window was opened; empty for a later part of the recording that was opened with the run's start."""
+        return "" if self.opened is Opened.START and self.before else self.opened.text
+
 
 class OperationLine(msgspec.Struct, frozen=True, array_like=True):
     """Where the script makes an operation of a graph: the script's own ``file`` and ``line``; ``code`` is that line.

@@ -130,7 +130,7 @@ def what_was_recorded(window: Holders) -> str:
     """Return what the window is: ``one step of train_step``, ``evaluate``, ``the run's start``."""
     if window.function and window.steps:
         return f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
-    return window.phase or ("a window" if window.opened is not Opened.START else "the run's start")
+    return window.phase or ("the run's start" if window.opened is Opened.START and window.opened_for else "a window")
 
 
 def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str:
@@ -146,7 +146,8 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
     )
     if found.at == window.peak_at:
         text += f" The peak was at {spoken(seconds_of(window, found.at))} of the session."
-    text += f" Allocations were recorded from {spoken(window.began)} on, {window.opened.text}."
+    why = f"recorded from {spoken(window.began)} on, {window.opened_for}"
+    text += f" Allocations were {why}." if window.opened_for else f" The window begins at {spoken(window.began)}."
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."
     pools = "Other pools" if len(others) > 1 else "Other pool"

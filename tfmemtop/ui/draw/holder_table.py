@@ -201,7 +201,7 @@ def facts(
         _item("peak", format_bytes(window.peak), bold=True),
         *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
         _item("recorded at", clock(began)),
-        _item("opened", window.opened.text),
+        *([_item("opened", window.opened_for)] if window.opened_for else []),
     ]
     if made is not None and made.operation:
         items.append(_item(words.PEAK_BY, end_of(words.operation(made.operation), _OPERATION_MOST)))
