@@ -128,6 +128,21 @@ def test_a_leak_is_told_by_the_step_where_steps_are_counted() -> None:
     assert finding.left_steps is not None and abs(finding.left_steps - room // (MIB // 4)) < 200
 
 
+def test_steps_before_a_leak_began_do_not_count_for_it() -> None:
+    """For a hundred seconds there are 20 steps a second and no leak, then one step a second keeps 1 MiB."""
+    going = [
+        event
+        for i in range(400)
+        for made in [min(i, 100) * 20 + max(0, i - 100)]
+        for event in (
+            reading(3.0 + i, 40 * GIB + MIB * max(0, i - 100), 41 * GIB, 64 * GIB, 64 * GIB),
+            events.Functions(t=3.0 + i, pid=100, functions=[events.Traced("train", made, 1, "train.py", 12)]),
+        )
+    ]
+    finding = found(begin(), effective(True), going)[Leak]
+    assert finding.each is not None and abs(finding.each - MIB) < MIB / 10
+
+
 @pytest.mark.parametrize(("epoch_s", "epochs"), [(45, 20), (100, 18)])
 def test_a_leak_that_grows_once_an_epoch(epoch_s: int, epochs: int) -> None:
     def course(each: int) -> list[events.Event]:

@@ -15,12 +15,12 @@ from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
 from tfmemtop.findings.run_devices import RunDevice, hooked_of_run, run_devices
+from tfmemtop.findings.scene import MANY
 from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.history import LONG_S, Trend, UseWindow
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.steps import pace
 from tfmemtop.state.windows import recorded
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
 
@@ -47,7 +47,7 @@ class Leak(DeviceFinding, frozen=True):
 
     The lowest use in equal stretches of time (``windows`` of them) rose from the first of ``lows`` to the second. The
     highest use rose in the same way, by ``highs``. ``room`` is the bytes that can still be used, ``None`` where that is
-    not known. ``rate`` is in ``unit`` (``steps`` or ``calls``) a second, ``None`` where they are not counted.
+    not known. ``rate`` is in ``unit`` (``steps`` or ``calls``) a second, ``None`` where they are not counted, or few.
     ``by`` is who keeps the memory, ``None`` where nobody was found; ``grown`` are the allocations that make up most of
     the rise, according to the windows in which they were recorded.
     """
@@ -149,7 +149,9 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     rise = min(slope(windows, lows), slope(windows, highs))
     if rise * span_s < max(LEAK_AT_LEAST, lows[-1] * LEAK_SHARE):
         return None
-    going = pace(device.hooked.steps, state.now)
+    # The earlier half may contain some of a phase before, with steps that keep nothing.
+    half, end = windows[len(windows) // 2].start, windows[-1].start
+    steps, unit = device.hooked.steps.made(half, end)
     grown = next((one for one in growing(device.hooked, device.name)[:1] if one.rate >= rise / 2), None)
     return Leak(
         device.place,
@@ -159,8 +161,8 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
         lows=(lows[0], lows[-1]),
         highs=(highs[0], highs[-1]),
         room=_room(device, highs[-1]),
-        rate=going.whole if going else None,  # over the whole run, as the rise is over most of it
-        unit=going.unit if going else "",
+        rate=steps / (end - half) if steps >= MANY else None,
+        unit=unit,
         ended=device.hooked.ended,
         by=rising(state).get((device.pid, device.name)),
         grown=grown,
