@@ -66,7 +66,7 @@ def keeper(scene: Scene) -> Cause | None:
 
 def notebook_history(scene: Scene) -> Cause | None:
     """IPython keeps the results of a notebook's cells."""
-    kept = [one for one in scene.stock.kept if _root(one.holder) in _HISTORY]
+    kept = [one for one in scene.stock.kept if one.root in _HISTORY]
     size = sum(one.bytes for one in kept)
     if not kept or not scene.matters(min(size, scene.stock.in_use)):
         return None
@@ -95,7 +95,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
         gradients = _are_gradients(one, scene)
         if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
-        if _root(one.holder) not in _HISTORY and several and scene.matters(one.bytes):
+        if one.root not in _HISTORY and several and scene.matters(one.bytes):
             remedy, code = _way_out(one, gradients=gradients)
             holder = own_path(one.holder)
             return Cause(
@@ -108,7 +108,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
                 (code,),
                 tuple(filter(None, (_cut(one), _more(one, scene)))),
             )
-    return _kept_by_several([one for one in kept if one.count >= MANY and _root(one.holder) not in _HISTORY], scene)
+    return _kept_by_several([one for one in kept if one.count >= MANY and one.root not in _HISTORY], scene)
 
 
 def _kept_by_several(kept: list[Kept], scene: Scene) -> Cause | None:
@@ -177,7 +177,7 @@ def _are_gradients(one: Kept, scene: Scene) -> bool:
 def _shapes(one: Kept, scene: Scene) -> set[tuple[int, ...]]:
     """Return the shapes of the largest tensors that a holder keeps."""
     look = scene.stock.look
-    return {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(_root(one.holder))}
+    return {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(one.root)}
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:
@@ -398,7 +398,3 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
         items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
     texts = [f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds]
     return fitting(*texts, room=scene.room_at, brief=how)
-
-
-def _root(holder: str) -> str:
-    return holder.partition("[")[0].partition(".")[0]

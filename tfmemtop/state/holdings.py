@@ -110,6 +110,11 @@ class Kept(msgspec.Struct, frozen=True):
     pieces: bool = False
     own: str = ""
 
+    @property
+    def root(self) -> str:
+        """The variable from which the path leads: ``search``."""
+        return self.holder.partition("[")[0].partition(".")[0]
+
 
 def kept_of(group: events.Alike) -> Kept:
     """Return what a *group* of a look at the objects says of its holder."""
