@@ -16,6 +16,7 @@ from tfmemtop.events.machine import is_pinned
 from tfmemtop.state.lookup import of_run
 from tfmemtop.state.model import Hooked, PoolWindows, State
 from tfmemtop.state.operation_names import Phase, named
+from tfmemtop.units import format_bytes
 
 REMEMBERED = 8
 """The number of windows whose results are cached: those that were used last."""
@@ -118,7 +119,6 @@ def times_us(window: Holders) -> list[int]:
 
 
 _NEARLY, _HALF = 0.98, 0.5
-_HIGHER = 1.001
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -195,10 +195,11 @@ def _event(window: Holders, t: float) -> int:
 
 
 def higher_peak(hooked: Hooked, device: str, window: Holders) -> int | None:
-    """Return the highest bytes in use of the pool of *device*; ``None`` if that is the peak of *window*."""
+    """Return the most bytes in use of the pool of *device*; ``None`` if they are shown as the peak of *window* is."""
     reading = hooked.allocators.get(device)
     peak = reading.peak if reading else None
-    return None if peak is None or peak <= window.peak * _HIGHER else peak
+    same = peak is None or peak <= window.peak or format_bytes(peak) == format_bytes(window.peak)
+    return None if same else peak
 
 
 def recorded(windows: PoolWindows | None) -> list[Holders]:
