@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from statistics import median_low
 
 from tfmemtop.events import Holders
 from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.names import argument_changed, operation_name, quoted, tensor_text
-from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import (
     Request,
     asked_by,
@@ -69,7 +70,7 @@ def step_larger(request: Request) -> Cause | None:
     most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
     phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
-    who, remedy = f"{request.who}{phase}", Action.BOUND_REQUEST
+    who, remedy = f"{request.who}{phase}", _bound(a.shape or (), past.shape or ())
     # What helps matters more than the line: that stands in the evidence.
     name = asked_by(a)[0] or "TensorFlow"
     return Cause(
@@ -107,13 +108,22 @@ def batch_larger(request: Request) -> Cause | None:
             name,
             part.bytes,
             part.count,
-            (Action.BOUND_REQUEST,),
+            (_bound(part.shape, past.shape or ()),),
             evidence=(
                 f"{format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
                 *((f"{request.who} then asked for {format_bytes(request.asked)}.",) if request.asked else ()),
             ),
         )
     return None
+
+
+def _bound(now: Sequence[int], before: Sequence[int]) -> Remedy:
+    """Return what to bound, by the shapes of a result *now* and *before*: rows, or what each of them has."""
+    if len(now) != len(before) or not now:
+        return Action.BOUND_REQUEST
+    if now[0] == before[0]:
+        return Action.BOUND_LENGTH
+    return Action.BOUND_BATCH if list(now[1:]) == list(before[1:]) else Action.BOUND_REQUEST
 
 
 def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:

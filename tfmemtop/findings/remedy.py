@@ -137,6 +137,8 @@ class Action:
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
+    BOUND_BATCH = Remedy("use a smaller batch, or parts (of as many rows as worked before)")
+    BOUND_LENGTH = Remedy("bound the input's size (or length, to what worked before), or compute it in parts")
     SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around the loop's body)")
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
