@@ -309,16 +309,6 @@ def test_copies_of_models_count_with_their_slots_though_the_last_has_none_yet() 
     assert Action.ONE_MODEL in actions(cause)
 
 
-def test_variables_that_are_made_little_by_little_though_nothing_says_who_keeps_them() -> None:
-    census = look(group("", 500, 300 * MIB, "variables"), group("", 1000, 600 * MIB, "optimizer"))
-    census = replace(census, kinds={"GPU:0": {"variables": 300 * MIB, "optimizer": 600 * MIB}})
-    cause = kept(census, need=replace(FULL, steady=True))
-    assert cause is not None and (cause.key, cause.holder) == (Key.VARIABLES_KEPT, "")
-    assert (cause.count, cause.bytes, actions(cause)) == (1500, 900 * MIB, [Action.FEWER_OPTIMIZERS])
-    assert kept(census) is None, "as when a model is made"
-    assert kept(census, need=replace(FULL, steady=True, rose=500 * MIB)) is None, "all else may have risen"
-
-
 def test_variables_that_python_has_dropped() -> None:
     older = part("", 400 * MIB, 90, Kind.BEFORE)
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)])) is None, "nothing in the pool is as old"

@@ -22,7 +22,7 @@ from tfmemtop.findings.tensorflow_keepers import (
     tape_open,
 )
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holdings import TENSORS, Kept
+from tfmemtop.state.holdings import Kept
 from tfmemtop.state.inventory import Group
 from tfmemtop.state.windows import recorded
 from tfmemtop.units import counted, format_bytes
@@ -276,12 +276,6 @@ def variables_kept(scene: Scene) -> Cause | None:
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, bool(of_layer) and not alike.slots, alike.slots, alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
-    size, alive = scene.stock.in_use - others, scene.stock.look.alike if scene.stock.look else []
-    number = sum(one.count for one in alive if one.kind != TENSORS)
-    if number >= MANY and scene.need.steady and scene.need.rose - others >= size / 2 and scene.matters(size):
-        slots = 2 * scene.stock.groups.get(Group.OPTIMIZER, 0) >= size
-        text = f"{number:,} variables{' and slots of optimizers' * slots} were made little by little: "
-        return _variables_kept(scene, text, "", size, number, _apart(scene, False, slots, same=False))
     return None
 
 
