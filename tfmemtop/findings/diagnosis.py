@@ -178,8 +178,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     }
     purposes = [(words.get(kind, kind.value), size) for kind, size in known if kind is not Kind.OPTIMIZER]
     if Kind.OPTIMIZER in dict(known):
-        temporary = dict(known)[Kind.OPTIMIZER] - stock.slots
-        purposes += [("optimizer slots", stock.slots), ("optimizer temporaries", temporary)]
+        rest_of_it = dict(known)[Kind.OPTIMIZER] - stock.slots  # temporaries, or slots that were not found
+        purposes += [("optimizer slots", stock.slots), ("other optimizer memory", rest_of_it)]
     rest = stock.in_use - sum(size for kind, size in stock.by_kind if kind not in _NAMELESS)
     if rest >= _MOSTLY * stock.in_use:  # else two figures would be taken for all that is in use
         purposes.append(("unknown", rest))

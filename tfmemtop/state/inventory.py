@@ -289,7 +289,7 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def slots(self) -> int:
-        """The bytes of optimizers' slots; the optimizer computes with what else is its memory."""
+        """The bytes of optimizers' slots that are known as such."""
         return sum(part.bytes for part in self.parts if part.kind is Kind.OPTIMIZER and _is_value(part))
 
     def array_of(self, size: int) -> events.HostArray | None:
