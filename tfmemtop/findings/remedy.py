@@ -88,7 +88,7 @@ class Action:
     REPEAT_DATASET = Remedy("use data.repeat(): itertools.cycle keeps all elements")
     KEEP_MESSAGES = Remedy("keep str(error) (or error.with_traceback(None)) in place of the exception")
     SMALLER_QUEUE = Remedy("give the tf.queue a smaller capacity: what fills it then waits")
-    BOUND_QUEUE = Remedy("give the queue a maxsize: what fills it then waits")
+    BOUND_QUEUE = Remedy("give the queue a maxsize: its producer then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
     DROP_MODELS = Remedy(
         "keep only the models still needed: drop the others, and call gc.collect(); if all are, use fewer or "
@@ -137,8 +137,8 @@ class Action:
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
-    BOUND_BATCH = Remedy("use a smaller batch, or parts (of as many rows as worked before)")
-    BOUND_LENGTH = Remedy("bound the input's size (or length, to what worked before), or compute it in parts")
+    BOUND_BATCH = Remedy("use a smaller batch, or split it (into sizes that worked before)")
+    BOUND_LENGTH = Remedy("limit the input's size (or length, to what worked before), or process it in parts")
     SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around the loop's body)")
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
