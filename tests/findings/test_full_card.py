@@ -12,6 +12,7 @@ from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.judgement import Judged
+from tfmemtop.findings.rules.out_of_memory import NoRoom
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import parse_exhausted
 
@@ -66,6 +67,17 @@ def test_an_error_of_cuda_on_a_full_card(message: str) -> None:
     assert told.key is Key.OTHERS and "pid 900" in told.text
     assert any(message.rstrip(".: ") in line for line in told.evidence)
     assert ended(crowded(10 * GIB), raised(message)).key is Key.NOT_MEMORY, "the card had room"
+
+
+def test_a_card_that_was_full_only_when_a_wait_began() -> None:
+    """TensorFlow looks again only after ten seconds, and CUDA's error is raised then."""
+    full = moment(8704 * 1024, 10 * MIB, 700 * 1024)
+    free = s.device_reading(29.95, {100: GIB})
+    told = ended(crowded(own_limit=GIB), full, free, raised("CUDA_ERROR_INVALID_HANDLE"))
+    assert told.key is Key.OTHERS and "pid 900" in told.text and "waited" in told.text
+    assert ended(crowded(own_limit=GIB), free, raised("CUDA_ERROR_INVALID_HANDLE")).key is Key.NOT_MEMORY
+    waiting = found(crowded(own_limit=GIB), full, free)[NoRoom]
+    assert waiting.cause.key is Key.OTHERS and "more than 16.0 MiB" in waiting.said.text
 
 
 def test_an_error_of_the_script_on_a_full_card_is_its_own() -> None:

@@ -101,12 +101,13 @@ def on_full_card(a: Anatomy, message: str) -> Cause | None:
     The message is empty after a crash. A card that the run itself has filled explains only errors of CUDA's libraries.
     """
     free, others = f"{format_bytes(a.card_free)} were free", _known_others(a)
+    when = "while TensorFlow waited for room, until the script failed" if a.still else "when the script failed"
     own = (a.card_total or 0) - (a.card_free or 0) - others
     if others > own:
-        return _of_others(a, f"The card was full when the script failed; {free}. {_others(a)}.")
+        return _of_others(a, f"The card was full {when}; {free}. {_others(a)}.")
     if not is_of_libraries(message):
         return None
-    text = f"The card was full when the script failed: the script itself held {format_bytes(own)}; {free}."
+    text = f"The card was full {when}: the script itself held {format_bytes(own)}; {free}."
     return Cause(Key.LIMIT_TOO_SMALL, text, bytes=own, remedies=(Action.SET_LIMIT,), explanation=_LIBRARY)
 
 

@@ -119,7 +119,8 @@ def trying(state: State) -> Iterator[Anatomy]:
             since = at if pool is None or pool.short_since is None else pool.short_since
             lately = (state.now if run.ended is None else run.ended) - at < RETRIED_S
             if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
-                around = hooked.at_end or surroundings(state, hooked)
+                among = pool.short_among if pool and pool.exhausted and at == pool.exhausted.t else None
+                around = among or hooked.at_end or surroundings(state, hooked)
                 found = _anatomy(state, pid, hooked, around, at, None, device, scratch=True)
                 yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=lately)
 
@@ -182,7 +183,7 @@ def _anatomy(
         operation=next((operation for operation in operations if operation), None),
         shape=error.shape if error else None,
         dtype=error.dtype if error else None,
-        line=_line(waiting),
+        line=f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None,
         scratch=complaint is not None and complaint.harmless,
         message=error.message if error else "",
         in_use=in_use,
@@ -247,9 +248,8 @@ def _request(
 
 def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: events.AllocatorLine) -> bool:
     """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
-    if complaint.pid not in (pid, None):
-        return False
-    return device is None or _of_allocator(hooked, complaint.allocator) in (device, None)
+    ours = complaint.pid in (pid, None)
+    return ours and (device is None or _of_allocator(hooked, complaint.allocator) in (device, None))
 
 
 def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
@@ -341,17 +341,23 @@ def _about(state: State, pid: int) -> str:
 
 
 def on_full_cards(state: State) -> Iterator[Anatomy]:
-    """Yield, by the readings of their end, the GPUs of the newest run's processes that had nearly nothing free."""
+    """Yield the GPUs of the newest run's processes that had nearly nothing free at their end, or as a wait until then
+    began: TensorFlow looks again only when its own pool gets memory back, and after ten seconds.
+    """
     for pid, process in state.processes.items():
         hooked = process.hooked
         if hooked is None or hooked.at_end is None or not of_run(state, pid):
             continue
-        held = any(share.pid == pid for card in hooked.at_end.cards.values() for share in card.processes)
-        unmade = [None] if held else []  # it had begun to use a card
-        for device in [name for name in hooked.allocators if is_gpu(name)] or unmade:
-            found = _anatomy(state, pid, hooked, hooked.at_end, failed_at(state, pid), None, device)
-            if found.card_free is not None and found.card_free < USUAL_CONTEXT:
-                yield found
+        failed, ended = failed_at(state, pid), hooked.at_end
+        begun = any(share.pid == pid for card in ended.cards.values() for share in card.processes)
+        made: list[str | None] = [name for name in hooked.allocators if is_gpu(name)]
+        for device in made or [None] * begun:
+            pool = hooked.pools.get(device or "")
+            short = pool.short_among if pool and pool.exhausted and _belongs(pool.exhausted.t, failed) else None
+            for around, still in ((ended, False), (short, True)):
+                found = _anatomy(state, pid, hooked, around, failed, None, device) if around else None
+                if found and found.card_free is not None and found.card_free < USUAL_CONTEXT:
+                    yield msgspec.structs.replace(found, still=still)
 
 
 def failed_at(state: State, pid: int) -> float:
@@ -380,10 +386,6 @@ def _was_full(hooked: Hooked, device: str, reading: events.Allocator) -> bool:
     highest = max(reading.pool or 0, reading.peak_pool or 0, reading.peak or 0, reading.in_use or 0, reading.high or 0)
     share = highest / reading.limit
     return share >= _FULL or (share >= _HALF and _still(hooked.trends.get(device)) >= _WAITED_S)
-
-
-def _line(waiting: events.Waiting | None) -> str | None:
-    return f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None
 
 
 def _still(trend: Trend | None) -> float:

@@ -20,6 +20,7 @@ from tfmemtop.state.lookup import (
     of_run,
     pool_use,
     process_total,
+    surroundings,
 )
 from tfmemtop.state.model import (
     CLUSTERS_KEPT,
@@ -184,23 +185,19 @@ def _framework(state: State, event: events.Framework) -> None:
             _remember_device(state, device)
 
 
-def _pool(state: State, event: events.PoolGrowth | events.MemoryMap) -> Pool | None:
-    hooked = hooked_of(state, event.pid)
-    return hooked.pools.setdefault(event.device, Pool()) if hooked else None
-
-
 @folds(events.PoolGrowth)
 def _pool_growth(state: State, event: events.PoolGrowth) -> None:
-    if pool := _pool(state, event):
-        pool.growths.append(event)
+    if hooked := hooked_of(state, event.pid):
+        hooked.pools.setdefault(event.device, Pool()).growths.append(event)
 
 
 @folds(events.MemoryMap)
 def _memory_map(state: State, event: events.MemoryMap) -> None:
-    if pool := _pool(state, event):
+    if hooked := hooked_of(state, event.pid):
+        pool = hooked.pools.setdefault(event.device, Pool())
         if event.moment is events.MapMoment.OUT_OF_MEMORY:
             if pool.exhausted is None or event.t - pool.exhausted.t > RETRIED_S:
-                pool.short_since = event.t
+                pool.short_since, pool.short_among = event.t, surroundings(state, hooked)
             pool.exhausted = event
         elif event.region is not None:
             pool.zoom = event

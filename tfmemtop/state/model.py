@@ -36,6 +36,15 @@ RECENT_KEPT = 60
 """Readings of how busy a GPU and the script were: those of a minute, at NVML's rate."""
 
 
+class Surroundings(msgspec.Struct, frozen=True):
+    """The newest readings at one moment."""
+
+    readings: dict[str, events.Allocator]  # by logical device
+    maps: dict[str, events.MemoryMap]  # by logical device
+    cards: dict[int, events.DeviceReading]  # by NVML index
+    host_used: int | None
+
+
 class Pool(msgspec.Struct):
     """What the probe has read of the inside of one allocator."""
 
@@ -43,6 +52,7 @@ class Pool(msgspec.Struct):
     zoom: events.MemoryMap | None = None  # the newest of a single region
     exhausted: events.MemoryMap | None = None  # the map at the time when an allocation failed
     short_since: float | None = None  # the time of the first such map, where one followed another within RETRIED_S
+    short_among: Surroundings | None = None  # the readings of that time
     growths: deque[events.PoolGrowth] = msgspec.field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 
 
@@ -104,15 +114,6 @@ class Context(msgspec.Struct):
     unconfirmed: Measured | None = None
     recent: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=RESTS_KEPT))
     measured: Measured | None = None
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """The newest readings at one moment."""
-
-    readings: dict[str, events.Allocator]  # by logical device
-    maps: dict[str, events.MemoryMap]  # by logical device
-    cards: dict[int, events.DeviceReading]  # by NVML index
-    host_used: int | None
 
 
 class Failure(msgspec.Struct, frozen=True):
