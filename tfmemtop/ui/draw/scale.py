@@ -92,7 +92,8 @@ def scale(choice: ScaleChoice, in_use: int, highest: int, whole: int | None, bef
 
     The scale *before* is kept while it fits, so that it does not change back and forth.
     """
-    if choice is ScaleChoice.WHOLE and whole:
+    nothing = choice is ScaleChoice.AUTO and not highest
+    if whole and (choice is ScaleChoice.WHOLE or nothing):
         return Scale(whole, 0, whole)
     known = before if before and before.whole == whole else None
     most = _FAR_APART // 2 if known and known.bottom else _FAR_APART
