@@ -211,6 +211,8 @@ def test_each_question_has_a_line_and_those_that_the_run_raises_a_whole_answer()
 def test_other_runs_of_the_recording_are_mentioned() -> None:
     assert f"Runs 1 to 4 are in this recording too: tfmemtop why {RECORDINGS}/h200-runs.jsonl:4" in lines("h200-runs")
     assert not [line for line in lines("h200-runs", 1) if "in this recording too" in line]
+    first = page(reviewed("h200-runs", 1), "yc2cq", 1)
+    assert "More: tfmemtop why --long yc2cq:1" in first, "the longer report is on the same run"
     assert earlier(2, "my run.jsonl") == "Run 1 is in this recording too: tfmemtop why 'my run.jsonl:1'"
 
 

@@ -51,7 +51,9 @@ def run(arguments: WhyArguments) -> int:
     if arguments.json:
         print_json(to_json(seen))
     else:
-        print_lines(page(seen, path, whole=arguments.long))
+        file = arguments.file or recording.session.id
+        name = file if number is None else file.rpartition(":")[0]
+        print_lines(page(seen, name, number, whole=arguments.long))
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
     return 0

@@ -37,8 +37,10 @@ _TITLES = 24  # columns
 _WITHOUT_TENSORFLOW = "TensorFlow made no device in it: tfmemtop help frameworks tells what is known of such a run."
 
 
-def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
+def page(seen: RunReview, path: str, asked: int | None = None, *, whole: bool = False) -> list[str]:
     """Return the report on a run of the recording *path*, as lines of text: the verdict, its evidence, what to do.
+
+    *path* is a file or a session's name, as the user would type it; *asked* is the run that the user asked for.
 
     The five questions have a line each; with *whole* all findings follow, and whole answers. Commands and code are not
     indented, so that they can be pasted.
@@ -54,7 +56,8 @@ def page(seen: RunReview, path: str, *, whole: bool = False) -> list[str]:
     if whole:
         parts += _whole(seen, found)
     else:
-        parts.append([f"More: tfmemtop why --long {pasted([path], WIDTH)[0]}"])
+        name = path if asked is None else f"{path}:{asked}"
+        parts.append([f"More: tfmemtop why --long {pasted([name], WIDTH)[0]}"])
     return [line for number, part in enumerate(parts) for line in ([""] * bool(number) + part)]
 
 
