@@ -76,6 +76,14 @@ def waiting(seconds: int, moves: int = 0) -> list[events.Event]:
     return [*on_cpu(260 * MIB, 216 * MIB), *(msgspec.structs.replace(one, limit=300 * MIB) for one in still)]
 
 
+def test_what_the_machine_had_free_at_a_crash_does_not_change_afterwards() -> None:
+    line = events.AllocatorLine(t=5.9, pid=100, at=5.8, allocator="bfc", size=40 * MIB, operation="AddV2")
+    lost = events.HookEnd(t=6.0, pid=100, reason=events.HookEnding.LOST)
+    then = [*on_cpu(298 * MIB, 200 * MIB), line, lost, died(signal.SIGSEGV)]
+    later = msgspec.structs.replace(s.alive(60.0, 100), host_used=40 * s.GIB)
+    assert "56.0 GiB free" in told(then, later).said.text
+
+
 def test_a_crash_after_tensorflow_waited_for_room_is_told_with_doubt() -> None:
     end = events.RunEnd(t=16.0, run=1, exit_code=None, signal=signal.SIGSEGV)
     finding = found(waiting(10), end)[AllocationFailed]

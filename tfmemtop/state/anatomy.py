@@ -321,7 +321,8 @@ def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
             full, failed = crashed and _was_full(hooked, device, reading), failed_at(state, pid)
             ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
             if not is_pinned(device) and (full or ran_out):
-                yield _anatomy(state, pid, hooked, surroundings(state, hooked), failed, None, device)
+                around = hooked.at_end or surroundings(state, hooked)
+                yield _anatomy(state, pid, hooked, around, failed, None, device)
 
 
 def short_of(total: int | None) -> int:
