@@ -2,11 +2,16 @@
 
 import re
 
+import msgspec
 from textual.pilot import Pilot
 
+from tests import streams as s
+from tests.ui import held
 from tests.ui.shown import drawn, press, replay, running, screen, text_of
+from tfmemtop import events
 from tfmemtop.ui import ScreenOutcome, UiOptions
 from tfmemtop.ui.app import TfmemtopApp
+from tfmemtop.ui.panels.holders_choice import HoldersChoice
 from tfmemtop.ui.panels.holders_panel import HoldersPanel
 
 
@@ -67,6 +72,18 @@ async def test_where_nothing_was_recorded_the_nearest_step_is_shown_and_that_is_
         told, panel = await open_holders(pilot, 3)
         assert "No allocations were recorded at that time" in told and "recorded at 00:20" in told
         assert panel.choice.at is None
+
+
+async def test_of_windows_that_begin_together_the_nearest_is_shown() -> None:
+    """What is kept of the run's start begins as one window, and each phase in it ends at another time."""
+    early = held.step(1).done(9.0)
+    late = msgspec.structs.replace(early, t=early.t + 2, ended=early.ended + 2)
+    stream = [*(event for event in held.training() if not isinstance(event, events.Holders)), early, late]
+    choice = HoldersChoice(s.fold(stream), (early.pid, early.device))
+    choice.to_column(late.ended + 1, late.ended + 2)
+    assert choice.window == late
+    choice.other_window()
+    assert choice.window == early
 
 
 async def test_in_a_replay_the_arrows_choose_and_the_space_bar_still_plays() -> None:

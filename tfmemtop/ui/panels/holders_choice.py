@@ -37,10 +37,10 @@ class HoldersChoice:
         self.state = state
         self.key = key
         self.by = By.LAYER
-        self.began: float | None = None  # when the window that is shown began; None: that of the highest peak
+        self.chosen: events.Holders | None = None  # the window that is shown; None: that of the highest peak
         self.newest = False  # whether the newest window is shown in its place
         self.at: int | None = None  # the event under the cursor; None: the peak
-        self._held = False  # whether `began` is set only because `at` is an event of that window
+        self._held = False  # whether `chosen` is set only because `at` is an event of that window
         self.line: Hashable = None  # key of the line under the cursor
         self.open: set[Hashable] = set()
         self.buffers = False
@@ -53,8 +53,8 @@ class HoldersChoice:
         if self.key not in known:
             key = next((key for key in known if self.key and key[1] == self.key[1]), next(iter(known), None))
             self._look_at(key)
-        elif self.began is not None and self.window is not None and self.window.began != self.began:
-            self.began, self.at, self._held = None, None, False  # the chosen window is no longer kept
+        elif self.chosen is not None and self.window != self.chosen:
+            self.chosen, self.at, self._held = None, None, False  # the chosen window is no longer kept
 
     def look_at(self, state: State, key: PoolKey) -> None:
         """Use *state* as the newest, and show the pool *key*. Another pool begins with its highest peak."""
@@ -69,7 +69,7 @@ class HoldersChoice:
         """The window that is shown; ``None`` if no window is known."""
         known = windows(self.state, self.key)
         first = known[-1] if known and self.newest else fullest(known)
-        return next((one for one in known if one.began == self.began), first)
+        return next((one for one in known if one == self.chosen), first)
 
     @property
     def higher(self) -> int | None:
@@ -169,19 +169,19 @@ class HoldersChoice:
             self.to_peak()
             return
         self.at = event
-        if self.began is None:  # stay with this window, since another one has other events
-            self.began, self._held = window.began, True
+        if self.chosen is None:  # stay with this window, since another one has other events
+            self.chosen, self._held = window, True
 
     def to_peak(self) -> None:
         """Go back to the peak."""
         self.at, self.newest = None, False
         if self._held:
-            self.began, self._held = None, False
+            self.chosen, self._held = None, False
 
     def to_end(self) -> None:
         """Go to the end of what was recorded."""
         if found := moment(windows(self.state, self.key), None):
-            self.began, self.at, self._held = found[0].began, found[1], True
+            self.chosen, self.at, self._held = *found, True
 
     def to_column(self, begin: float, end: float) -> bool:
         """Show the moment between *begin* and *end*, in session seconds, at which most was in use.
@@ -192,7 +192,7 @@ class HoldersChoice:
         found = nearest(windows(self.state, self.key), begin, end)
         if found is None:
             return False
-        self.began, self.at, self._held = found[0].began, found[1], False
+        self.chosen, self.at, self._held = *found, False
         return found[1] is not None
 
     def other_window(self) -> None:
@@ -200,7 +200,7 @@ class HoldersChoice:
         known = windows(self.state, self.key)
         shown = self.window
         if shown is not None and len(known) > 1:
-            self.began = known[known.index(shown) - 1].began
+            self.chosen = known[known.index(shown) - 1]
             self.at, self._held = None, False
 
     def other_pool(self, step: int) -> None:
@@ -210,5 +210,5 @@ class HoldersChoice:
 
     def _look_at(self, key: PoolKey | None) -> None:
         self.key = key
-        self.began = self.at = self.line = None
+        self.chosen = self.at = self.line = None
         self.open, self._held, self.newest = set(), False, False
