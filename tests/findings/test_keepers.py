@@ -50,9 +50,10 @@ def kept(
     device: str = "GPU:0",
     made: int = 0,
     file: str = "/a/train.py",
+    traces: int = 9,
 ) -> Cause | None:
     """Return who keeps the memory; *made* is how often one function, which is defined in *file*, was made anew."""
-    traced = events.Traced("step", 99, 9, file, 12, anew=made)
+    traced = events.Traced("step", 99, traces, file, 12, anew=made)
     process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
     return keeper(Scene(stock(census, *parts, device=device), need, process))
 
@@ -240,6 +241,8 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     assert actions(cause) == [Action.DROP_MODELS, Action.ONE_MODEL]
     in_keras = "/lib/keras/src/trainer.py"
     assert actions(kept(whole, file=in_keras)) == [Action.SEPARATE_PROCESS, Action.ONE_MODEL]
+    called = kept(whole, file=in_keras, traces=2)
+    assert actions(called) == [Action.DROP_MODELS, Action.ONE_MODEL], "Keras has compiled functions of one model only"
     plain = kept(look(variables, variables=copies))
     assert plain is not None and actions(plain)[0] is Action.BOUND_CACHE
     kinds = "variables", "optimizer"

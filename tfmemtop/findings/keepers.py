@@ -258,7 +258,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             if one.optimizer:
                 own = "objects with optimizers" if one.holder.endswith("[*]") else "optimizers"
                 what = "models with their optimizers" if one.model else own
-            remedies = _apart(scene, models, one.optimizer, copies and alike.same)
+            remedies = _apart(scene, one.items, models, one.optimizer, copies and alike.same)
             text = f"{capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
@@ -274,7 +274,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         running = scene.running if made and " for " in made.code else ""  # a comprehension's list has no name
         where = f", some in {holder_name(held.holder.partition('[')[0])}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
-        remedies = _apart(scene, bool(of_layer) and not alike.slots, alike.slots, alike.same)
+        remedies = _apart(scene, alike.number, bool(of_layer) and not alike.slots, alike.slots, alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
     return None
 
@@ -307,13 +307,14 @@ def _in_sessions(scene: Scene) -> bool:
     return any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device)))
 
 
-def _apart(scene: Scene, models: bool, optimizers: bool, same: bool) -> tuple[Remedy, ...]:
-    """Return what frees the variables of several *models*, *same* if they are alike, or of *optimizers* alone."""
+def _apart(scene: Scene, number: int, models: bool, optimizers: bool, same: bool) -> tuple[Remedy, ...]:
+    """Return what frees the variables of a *number* of *models*, *same* if they are alike, or of *optimizers* alone."""
     if _in_sessions(scene):
         return (Action.SEPARATE_GRAPH,)
-    compiled = any(is_keras(course.function.file) for course in scene.hooked.steps.courses.values())
-    if compiled and (models or optimizers):
-        # TensorFlow keeps the variables of a function that Keras compiled.
+    functions = (course.function for course in scene.hooked.steps.courses.values())
+    compiled = sum(function.traces for function in functions if is_keras(function.file))
+    if compiled >= number / 2 and (models or optimizers):
+        # TensorFlow keeps the variables of a function that Keras compiled. One that is only called has none.
         return (Action.SEPARATE_PROCESS, Action.ONE_MODEL) if same else (Action.SEPARATE_PROCESS,)
     if not models:
         return (Action.FEWER_OPTIMIZERS if optimizers else Action.BOUND_CACHE,)
