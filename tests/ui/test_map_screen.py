@@ -5,6 +5,7 @@ The tests also check what it requests from the engine.
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 
@@ -231,3 +232,14 @@ def test_once_the_pool_has_grown_the_figures_of_an_older_map_are_blank() -> None
         )
     )
     assert "—" not in fresh and "largest free —  fragmented —" in grown
+
+
+def test_after_the_process_has_ended_the_figures_of_an_older_map_have_its_time() -> None:
+    view = pool_map(s.fold(pools.watched(pools.doubling(11))), (100, "GPU:0"))
+    assert view is not None
+    reading = s.allocator(99.0, 100, view.read.in_use, pool=view.read.pool)
+    same, other = (
+        "".join(part.text for line in map_figures.inside(view, at_end, 100, ended=True) for part in line)
+        for at_end in (reading, msgspec.structs.replace(reading, in_use=0))
+    )
+    assert "map of" not in same and f"map of {chunk_map.clock(view.at_s)}" in other

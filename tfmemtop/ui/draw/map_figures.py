@@ -46,15 +46,18 @@ def figures(view: PoolMap, reading: events.Allocator | None, width: int, rows: i
     return flow(items, width)[:rows]
 
 
-def inside(view: PoolMap, reading: events.Allocator | None, width: int) -> list[Line]:
+def inside(view: PoolMap, reading: events.Allocator | None, width: int, *, ended: bool = False) -> list[Line]:
     """Return one line of figures that the table of allocators does not show.
 
-    If the pool has grown since the map was read, the map's figures are of another moment, and are left blank.
+    If the pool has grown since the map was read, the map's figures are of another moment, and are left blank. After
+    the process has *ended*, no other map comes: if the last one shows another use than the table, its time is said.
     """
     items = [_item("largest free", UNKNOWN), _item("fragmented", UNKNOWN)]
     if reading is None or reading.pool in (None, view.read.pool):
         cut = _item("fragmented", f"{round(100 * view.read.fragmentation)}%", _how_cut(view))
         items = [_item("largest free", format_short(view.read.largest_free)), cut]
+    if ended and reading is not None and reading.in_use != view.read.in_use:
+        items.insert(0, _item("map of", clock(view.at_s)))
     if reading is not None and reading.peak_pool is not None:
         items.append(_item("peak pool", format_short(reading.peak_pool)))
     if reading is not None and reading.allocations is not None:

@@ -141,7 +141,8 @@ class AllocatorPanel(Panel):
             pool = process.hooked.pools.get(key[1])
             missing = refusal_text(pool.map) if pool and pool.map else ""
             return [[Segment(" " + fit(f"no map: {missing}", width - 1), DIM)]] if missing else []
-        lines = map_figures.inside(view, process.hooked.allocators.get(key[1]), width)[:room]
+        hooked = process.hooked
+        lines = map_figures.inside(view, hooked.allocators.get(key[1]), width, ended=hooked.ended)[:room]
         room -= len(lines)
         if width < _BESIDE_FROM:
             holders = self._holders(key, width, room // 2)
