@@ -39,7 +39,7 @@ def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = lines.index(next(line for line in lines if line.startswith("LAYER")))
     assert " ".join(lines[: head - 1]) == (
         "Who held the 52.0 MiB that were in use in the pool of GPU:0 of process 100 at the peak of one step of "
-        "train_step. The peak was at 9 s of the session. Allocations were recorded from 9 s on, by schedule."
+        "train_step. The peak was at 9 s of the session. The window begins at 9 s; it was opened by schedule."
     )
     assert [line.split() for line in lines[head:]] == [
         ["LAYER", "KIND", "BYTES", "SHARE", "COUNT"],
@@ -58,7 +58,7 @@ def test_only_the_first_part_of_what_is_recorded_from_the_start_on_is_called_the
 ) -> None:
     window = replace(w.step().done(opened=Opened.START), before=before, steps=None)
     told = " ".join(printed(capsys, write_run(tmp_path, window)).split())
-    assert ("of the run's start" in told, "with the run's start" in told) == (is_start, is_start)
+    assert ("since the run's start" in told, "with the run's start" in told) == (is_start, is_start)
 
 
 @pytest.mark.parametrize("by", ["layer", "line"])

@@ -14,7 +14,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holder_views import Lifetime, Lifetimes, lifetimes
 from tfmemtop.state.holders import By, Holder, Standing, standing
-from tfmemtop.state.windows import Chosen, higher_peak, times_us
+from tfmemtop.state.windows import Chosen, higher_peak, seconds_of
 from tfmemtop.units import aligned, counted, duration, format_bytes, spoken
 
 _WIDTH = 96
@@ -86,12 +86,6 @@ def to_json(one: Chosen, by: By, at: int | None = None) -> dict[str, Any]:
     }
 
 
-def seconds_of(window: Holders, at: int) -> float:
-    """Return the moment after event *at* of a *window* in seconds of the session."""
-    times = times_us(window)
-    return window.began + (times[at] / 1e6 if 0 <= at < len(times) else 0.0)
-
-
 def end_of_name(name: str, most: int) -> str:
     """Return the last *most* characters of *name*."""
     return name if len(name) <= most else "…" + name[1 - most :]
@@ -127,10 +121,13 @@ def higher(one: Chosen) -> str | None:
 
 
 def what_was_recorded(window: Holders) -> str:
-    """Return what the window is: ``one step of train_step``, ``evaluate``, ``the run's start``."""
+    """Return what the window is: ``one step of train_step``, ``evaluate``, what began with the run."""
     if window.function and window.steps:
         return f"one step of {window.function}" if window.steps == 1 else f"{window.steps:g} steps of {window.function}"
-    return window.phase or ("the run's start" if window.opened is Opened.START and window.opened_for else "a window")
+    if window.phase:
+        return window.phase
+    start = window.opened is Opened.START and window.opened_for
+    return "what was recorded since the run's start" if start else "a window"
 
 
 def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str:
@@ -146,8 +143,8 @@ def about(one: Chosen, others: Sequence[str], found: Standing, when: str) -> str
     )
     if found.at == window.peak_at:
         text += f" The peak was at {spoken(seconds_of(window, found.at))} of the session."
-    why = f"recorded from {spoken(window.began)} on, {window.opened_for}"
-    text += f" Allocations were {why}." if window.opened_for else f" The window begins at {spoken(window.began)}."
+    begin = f"The window begins at {spoken(window.began)}"
+    text += f" {begin}; it was opened {window.opened_for}." if window.opened_for else f" {begin}."
     if window.closed not in (Closed.STEP, Closed.OPEN) and window.opened is not Opened.START and not window.steps:
         text += " It ended before a step was whole."
     pools = "Other pools" if len(others) > 1 else "Other pool"

@@ -118,6 +118,12 @@ def times_us(window: Holders) -> list[int]:
     return unpacked(window).times
 
 
+def seconds_of(window: Holders, at: int) -> float:
+    """Return the moment after event *at* of a *window* in seconds of the session."""
+    times = times_us(window)
+    return window.began + (times[at] / 1e6 if 0 <= at < len(times) else 0.0)
+
+
 _NEARLY, _HALF = 0.98, 0.5
 
 

@@ -117,7 +117,7 @@ export interface Pool {
 
 /** Recorded allocations. An event is an allocation or a release, counted from 0. */
 export interface Window {
-    title: string; // "one step of train_function", "the run's start"
+    title: string; // "one step of train_function", "what was recorded since the run's start"
     about: string; // the sentence above the table of holders
     began: number;
     ended: number;

@@ -192,15 +192,18 @@ def facts(
     window: events.Holders,
     higher: int | None,
     made: Happened | None,
-    began: float,
+    at: float,
     width: int,
     rows: int,
 ) -> list[Line]:
-    """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first."""
+    """Return figures about the window, in at most *rows* lines of *width* cells. The last ones are left out first.
+
+    *at* is when its peak was, in seconds of the run.
+    """
     items: list[Line] = [
         _item("peak", format_bytes(window.peak), bold=True),
         *([[Segment(words.lower_peak(higher), WARNING)]] if higher else []),
-        _item("recorded at", clock(began)),
+        _item("recorded at", clock(at)),
         *([_item("opened", window.opened_for)] if window.opened_for else []),
     ]
     if made is not None and made.operation:

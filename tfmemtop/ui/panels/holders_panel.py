@@ -25,6 +25,7 @@ from tfmemtop.state.holder_views import (
 )
 from tfmemtop.state.holders import By, StepSlice
 from tfmemtop.state.pool_views import PoolKey, can_be_read
+from tfmemtop.state.windows import seconds_of
 from tfmemtop.ui.draw import holder_table, step_graph
 from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.lines import Line, paragraph
@@ -103,9 +104,9 @@ class HoldersPanel(CoveringPanel):
             return lines + self._without(width)
         # The graph already names the operation that made the peak.
         made = happened(window, window.peak_at) if height < _GRAPH_FROM else None
-        began = since_run_s(self.state, key[0], window.began)
+        at = since_run_s(self.state, key[0], seconds_of(window, window.peak_at))
         most = 2 if height >= 30 else 1
-        lines += holder_table.facts(window, choice.higher, made, began, width, most)
+        lines += holder_table.facts(window, choice.higher, made, at, width, most)
         if height >= _GRAPH_FROM:
             graph = clamp((height - len(lines) - 5) * 2 // 5, _GRAPH_LEAST, _GRAPH_MOST)
             self._graph_lines = range(len(lines), len(lines) + graph)
