@@ -23,6 +23,7 @@ from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import named
 from tfmemtop.state.windows import recorded, unpacked
 from tfmemtop.units import MIB, format_bytes
 
@@ -70,7 +71,7 @@ def step_larger(request: Request) -> Cause | None:
     most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
     phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
-    who, remedy = f"{request.who}{phase}", _bound(a.shape or (), past.shape or ())
+    who, remedy = f"{request.who}{phase}", _bound(a, a.shape or (), past.shape or ())
     # What helps matters more than the line: that stands in the evidence.
     name = asked_by(a)[0] or "TensorFlow"
     return Cause(
@@ -84,7 +85,7 @@ def step_larger(request: Request) -> Cause | None:
         a.asked,
         1,
         (remedy,),
-        evidence=_changed(request),
+        evidence=_differs(request),
     )
 
 
@@ -108,22 +109,33 @@ def batch_larger(request: Request) -> Cause | None:
             name,
             part.bytes,
             part.count,
-            (_bound(part.shape, past.shape or ()),),
+            (_bound(request.anatomy, part.shape, past.shape or ()),),
             evidence=(
-                f"{format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
+                f"What {name} made is {format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
                 *((f"{request.who} then asked for {format_bytes(request.asked)}.",) if request.asked else ()),
             ),
         )
     return None
 
 
-def _bound(now: Sequence[int], before: Sequence[int]) -> Remedy:
-    """Return what to bound, by the shapes of a result *now* and *before*: rows, or what each of them has."""
+def _bound(a: Anatomy, now: Sequence[int], before: Sequence[int]) -> Remedy:
+    """Return what to bound, by the shapes of a result *now* and *before*: rows, or what each of them has.
+
+    Those of a batch, in a compiled function. Else they may be the whole data set, and on a list a loop's rounds.
+    """
     if len(now) != len(before) or not now:
         return Action.BOUND_REQUEST
     if now[0] == before[0]:
         return Action.BOUND_LENGTH
-    return Action.BOUND_BATCH if list(now[1:]) == list(before[1:]) else Action.BOUND_REQUEST
+    if list(now[1:]) != list(before[1:]):
+        return Action.BOUND_REQUEST
+    eager = a.node is None and not (a.operation or "").startswith("__")
+    return Action.FEWER_ROWS if eager or _on_list(a) else Action.BOUND_BATCH
+
+
+def _on_list(a: Anatomy) -> bool:
+    """Return whether the request joins what the rounds of a loop have put on a list, as a TensorArray does."""
+    return named(a.node or "").base == "TensorListStack"
 
 
 def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
@@ -132,8 +144,13 @@ def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
     return (a.operation or "").startswith("__") and (first is None or first > t)
 
 
-def _changed(request: Request) -> tuple[str, ...]:
-    """Return which argument of the function that asked had another shape in the newest whole call that traced it."""
+def _differs(request: Request) -> tuple[str, ...]:
+    """Return which argument of the function that asked had another shape in the newest whole call that traced it.
+
+    Or that the request joins the results of a loop.
+    """
+    if _on_list(request.anatomy):
+        return (f"It joins the results of {(request.anatomy.shape or [0])[0]:,} rounds of a loop.",)
     name = operation_name(request.anatomy.operation)
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():

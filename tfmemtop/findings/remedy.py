@@ -143,7 +143,7 @@ class Action:
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples")
+    FEWER_ROWS = Remedy("compute fewer rows at a time: a smaller batch, part of the data, or fewer rounds of a loop")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
         "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"
