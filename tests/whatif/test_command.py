@@ -18,7 +18,7 @@ from tests.whatif.traced import session
 from tfmemtop import events
 from tfmemtop.events import Outcome, Replayed, SettingReplayed, SmallestLimits
 from tfmemtop.probe.build import build
-from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.reports.whatif import page, to_json, views
 from tfmemtop.state.predicted import Predicted, predicted
 from tfmemtop.units import MIB
 
@@ -154,6 +154,19 @@ def test_the_smallest_limit_with_the_same_algorithms_has_no_room_for_others() ->
     text = "\n".join(page([view], []))
     assert "growth on    12288M          ~13312M        ~16128M" in text and "only tried" not in text
     assert to_json(view)["smallest"]["growth_on"]["same_algorithms"] == 13 * GIB
+
+
+@pytest.mark.parametrize(("name", "rising"), [("leaks/h100-leak", True), ("h200-runs", False)])
+def test_where_memory_kept_rising_no_limit_is_called_enough(name: str, rising: bool) -> None:
+    stream = events_until(name, 60.0)
+    run = streams.fold(stream).run
+    assert run is not None
+    replayed = msgspec.structs.replace(replayed_on_a_gpu(), pid=run.pid)
+    (view,) = views(streams.fold([*stream, replayed]), "GPU:0")
+    text = "\n".join(page([view], []))
+    assert ("kept rising" in text) is rising
+    assert all(end["surely"] is None for end in to_json(view)["smallest"].values()) is rising
+    assert "  yes  " not in text or not rising
 
 
 def test_how_fast_the_runs_of_the_session_were_is_beside_their_settings() -> None:

@@ -20,7 +20,7 @@ from tfmemtop.events import Unreplayed
 from tfmemtop.experiments.session.whatif import ask, traced
 from tfmemtop.experiments.whatif.settings import cards
 from tfmemtop.findings.missing import NOT_REPLAYED, unrecorded, unreplayed_text
-from tfmemtop.reports.whatif import page, to_json
+from tfmemtop.reports.whatif import page, to_json, views
 from tfmemtop.state import State, apply
 from tfmemtop.state.predicted import predicted
 
@@ -42,15 +42,15 @@ def run(arguments: WhatIfArguments) -> int:
     """
     path, _, state, _ = recorded_run(arguments.file)
     _replay(state)
-    views = predicted(state, arguments.device)
-    if not views:
+    found = views(state, arguments.device)
+    if not found:
         why = unrecorded(state)
         untraced = f"this recording has no first steps{f': {why}' if why else ''}"
         raise Refusal(f"{path}: {NOT_REPLAYED if any(traced(state)) else untraced}")
     if arguments.json:
-        print_json(to_json(views[0]))
+        print_json(to_json(found[0]))
     else:
-        print_lines(page(views, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
+        print_lines(page(found, [(f"{card.nominal} {card.name}", card.usable, card.measured) for card in cards()]))
     return 0
 
 

@@ -3,14 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from tfmemtop.events import SettingReplayed
 from tfmemtop.events.machine import is_gpu
 from tfmemtop.findings.holders import operation
 from tfmemtop.findings.missing import unreplayed_remedy, unreplayed_text
+from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.limits import typed, with_margin
 from tfmemtop.safe import safe
+from tfmemtop.state import State
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.operation_names import Layers, Phase, named
-from tfmemtop.state.predicted import Ends, Later, Predicted
+from tfmemtop.state.predicted import Ends, Later, Predicted, predicted
 from tfmemtop.units import GIB, MIB, UNKNOWN, aligned, counted, format_bytes, format_count, format_rate, format_short
 
 Card = tuple[str, int, bool]
@@ -145,6 +150,20 @@ LATE = 0.01
 """A share of the most bytes requested. If at least this much was in use as the trace began, the text mentions it."""
 
 
+def views(state: State, device: str | None = None) -> list[Predicted]:
+    """Return a view of each pool that was replayed, or only of *device*; one whose memory kept rising has no limit."""
+    rising = _kept_rising(state)
+    return [
+        replace(view, failed=Later.RISING) if rising and view.failed is Later.NO_MORE else view
+        for view in predicted(state, device)
+    ]
+
+
+@once_per_revision
+def _kept_rising(state: State) -> bool:
+    return leaks(state)
+
+
 def title(view: Predicted) -> str:
     """Return the title of the table: pool and process."""
     return f"What if: {view.device} of process {view.pid} under other settings"
@@ -175,6 +194,9 @@ def basis(view: Predicted) -> Iterator[str]:
 
 def _beyond(view: Predicted) -> Iterator[str]:
     """Yield the sentences about what the run needed after the replayed allocations, and what helps."""
+    if view.later is Later.RISING:
+        yield "Memory in use kept rising: what the run needs in the end is not known."
+        return
     if view.later is Later.MORE:
         now = view.measured
         peak = format_bytes(now.peak if now else None)
@@ -200,7 +222,8 @@ def cells(view: Predicted, row: SettingReplayed) -> tuple[str, ...]:
     if view.outgrown and view.is_as_measured(row):
         total = None if view.pool is None else view.total(view.pool)
         peak = format_short(view.measured.peak) if view.measured else UNKNOWN
-        return (growth, limit, "yes", peak, format_short(view.pool), "", "", "", "", _total(view, total), a_second)
+        fits_now = "so far" if view.later is Later.RISING else "yes"
+        return (growth, limit, fits_now, peak, format_short(view.pool), "", "", "", "", _total(view, total), a_second)
     if fits is False or view.outgrown:
         return (growth, limit, "no" if fits is False else NOT_KNOWN, *("",) * (len(COLUMNS) - 4), a_second)
     cached = outcome.pool - outcome.in_use
@@ -261,7 +284,7 @@ def _operation(name: str) -> str:
 
 def _present(view: Predicted) -> str:
     now = view.measured
-    if view.later is Later.MORE:
+    if view.later in (Later.MORE, Later.RISING):
         return "the present setting, as measured"
     if view.later is not Later.NO_MORE:
         return "the present setting: the run " + ("ran out of memory" if view.later is Later.RAN_OUT else "failed")

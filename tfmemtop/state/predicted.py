@@ -19,6 +19,7 @@ class Later(Enum):
 
     NO_MORE = "no_more"  # it needed no more memory, as far as is known
     MORE = "more"  # it needed more memory
+    RISING = "rising"  # it needed more and more memory
     RAN_OUT = "ran_out"  # it ran out of memory
     FAILED = "failed"  # it failed, perhaps because memory was missing
 
@@ -58,7 +59,8 @@ class Predicted(msgspec.Struct, frozen=True):
 
     ``beside`` bytes of the process's memory on that GPU do not belong to a pool: its context and outside, ``None`` for
     the CPU. They are measured figures with ``measured_beside``, else the usual ones. ``gpu`` is the GPU's NVML
-    index. ``failed`` is the way in which the run failed, if it did. ``paces`` are those of the session's runs.
+    index. ``failed`` is the way in which the run failed, if it did, or that its memory kept rising. ``paces`` are those
+    of the session's runs.
     """
 
     pid: int

@@ -28,7 +28,7 @@ from tfmemtop.reports.shared.data import (
 )
 from tfmemtop.reports.shared.places import CPU
 from tfmemtop.reports.shared.windows import bounded, page_map, page_window, with_windows
-from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest
+from tfmemtop.reports.whatif import COLUMNS, basis, cells, remark, smallest, views
 from tfmemtop.reports.why import command_to_paste, heading, quoted, sized
 from tfmemtop.settings import masked
 from tfmemtop.state import State
@@ -38,7 +38,6 @@ from tfmemtop.state.lookup import device_of, of_run, used_frameworks
 from tfmemtop.state.map_faces import Faces
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.pool_views import PoolKey, pool_map
-from tfmemtop.state.predicted import predicted
 from tfmemtop.state.program import title
 from tfmemtop.state.windows import Chosen, chosen, recorded
 from tfmemtop.units import counted, format_bytes
@@ -199,7 +198,7 @@ def _account(state: State, pid: int, found: Breakdown) -> PageAccount:
 
 
 def _what_if(state: State) -> Iterator[PageWhatIf]:
-    for view in predicted(state, None):
+    for view in views(state):
         if not view.replayed.is_missing:
             rows = [(*cells(view, row), remark(view, row)) for row in view.rows]
             yield PageWhatIf(

@@ -64,7 +64,7 @@ class WhatIfPanel(CoveringPanel):
     @property
     def view(self) -> Predicted | None:
         """The predictions for the pool that is shown; ``None`` if there are none."""
-        known = predicted(self.state)
+        known = whatif.views(self.state)
         return known[self.which % len(known)] if known else None
 
     @property
