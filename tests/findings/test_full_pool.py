@@ -81,7 +81,7 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.SMALLER_VARIABLE not in advice("y = model(x)", look(tapes=0), random)
     for _ in range(8):
         window.allocate(100 * MIB, "Tanh", shape=[25, 1048576], dtype="float32")
-    assert Action.REDUCE_BATCH in advice("y = model(x)", look(tapes=1)), "a tape may need them"
+    assert Action.LESS_ON_TAPE in advice("y = model(x)", look(tapes=1)), "a tape keeps so many"
 
 
 def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:

@@ -197,7 +197,7 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
 
     larger = cause(3072)
     assert larger is not None and (larger.key, larger.bytes) == (Key.STEP_LARGER, 12 * MIB)
-    assert "8.0 MiB" in larger.text and actions(larger) == [Action.FEWER_ROWS], "run eagerly, rows may be no batch"
+    assert "8.0 MiB" in larger.text and actions(larger) == [Action.BOUND_ROWS], "run eagerly, rows may be no batch"
     assert cause(3071) is None
     own = events.Variable("kernel", "variables", [3072, 1024], "float32", "GPU:0", 12 * MIB)
     assert cause(3072, look(variables=[own])) is None, "the request is for a variable or its gradient"
@@ -225,7 +225,7 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     loop, node = w.Window(number=1), "TensorArrayV2Stack/TensorListStack"
     loop.allocate(MIB, node, shape=[32, 8192], dtype="float32")
     rounds = request(look(), calls, loop.done(t=20.0), operation=function, node=node, asked=16 * MIB, shape=[512, 8192])
-    assert rounds is not None and actions(rounds) == [Action.FEWER_ROWS]
+    assert rounds is not None and actions(rounds) == [Action.BOUND_ROWS]
     assert "512 rounds" in " ".join(rounds.evidence), "the rows of a TensorArray are no batch"
     longer = w.Window(number=1)
     longer.allocate(2 * MIB, "StatefulPartitionedCall/net/mul", shape=[8, 4, 128, 128], dtype="float32")

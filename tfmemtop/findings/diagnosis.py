@@ -155,8 +155,9 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
     named_ones = (part for part in many if part.operation and "/" not in part.operation)
     kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
-    if limited and kept and not tape:  # what was run eagerly leaves so many results only if they are kept
-        cause = replace(cause, remedies=without_batches(cause.remedies, Action.KEEP_ARRAYS))
+    if limited and kept:  # what was run eagerly leaves so many results only if they are kept, as by a tape
+        instead = Action.LESS_ON_TAPE if tape else Action.KEEP_ARRAYS
+        cause = replace(cause, remedies=without_batches(cause.remedies, instead))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
         cause = replace(cause, remedies=without_batches(cause.remedies, Action.IN_PARTS))

@@ -102,13 +102,17 @@ class Action:
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
     )
     FEWER_OPTIMIZERS = Remedy(
-        "use fewer optimizers, or SGD: all phases of a training can share one; SGD keeps nothing for each weight"
+        "use fewer optimizers, or SGD: all phases of a training can share one; SGD without momentum keeps nothing for "
+        "each weight"
     )
     PREDICT_PARTS = Remedy("call predict for parts of the data: it keeps the results of all batches until it ends")
     SEPARATE_GRAPH = Remedy(
         "close each Session that is no longer needed: with a tf.Graph and a Session for each, that frees it"
     )
-    SMALLER_MODEL = Remedy("use a smaller model, or SGD: it keeps nothing for each weight; or train fewer layers")
+    SMALLER_MODEL = Remedy(
+        "use a smaller model, or SGD: without momentum or gradient accumulation, it keeps nothing for each weight; or "
+        "train fewer layers"
+    )
     SMALLER_VARIABLE = Remedy(
         "use fewer or smaller variables: drop models no longer needed, and call gc.collect(); or smaller layers, with "
         "fewer rows or units; pooling or strides before the Flatten that feeds a Dense"
@@ -117,6 +121,9 @@ class Action:
     TAPE_EACH_STEP = Remedy(
         "record fewer rounds on one tape, or use tf.recompute_grad (or smaller batches; or a tape for each round, "
         "where its gradient needs no other round)"
+    )
+    LESS_ON_TAPE = Remedy(
+        "use smaller batches, or record fewer on one tape: take the gradient of each batch, and add the gradients up"
     )
     DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(
@@ -143,7 +150,8 @@ class Action:
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time: a smaller batch, part of the data, or fewer rounds of a loop")
+    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples")
+    BOUND_ROWS = Remedy("compute fewer rows at a time: a smaller batch, part of the data, or fewer rounds of a loop")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
         "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"
