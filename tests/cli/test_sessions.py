@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,14 @@ from tfmemtop.events.recording import read
 GIB = 2**30
 
 
-def keep(name: str, *events: ev.Event, started: float = 1.7e9, path: Path | None = None) -> Path:
+def keep(
+    name: str, *events: ev.Event, started: float = 1.7e9, path: Path | None = None, command: Sequence[str] = ()
+) -> Path:
     """Write the recording of a session to the file that a recorder would use. Return the path."""
     session = s.session()
     fields = {field: getattr(session, field) for field in session.__struct_fields__} | {"id": name, "started": started}
+    if command:
+        fields["command"] = [*command]
     return s.written(path or place_for(name), [ev.Session(**fields), *events])
 
 
@@ -82,6 +87,14 @@ def test_the_list_tells_how_each_went(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.usefixtures("home")
+def test_a_program_on_the_command_line_is_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "\n".join(f"step_{i} = {i}" for i in range(100))
+    keep("ddddd", *story(GIB), command=["python", "-c", code])
+    line = listed(capsys, "--all")["ddddd"]
+    assert "step_1" in line and "step_99" not in line and line.endswith("ended with exit code 0")
+
+
+@pytest.mark.usefixtures("home")
 def test_only_the_newest_are_listed_unless_all_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(25):
         keep(f"s{number:04}", *story(GIB), started=4e9 + number)  # newer than any session of others on this machine
@@ -99,7 +112,8 @@ def test_without_a_file_the_last_session_is_meant(capsys: pytest.CaptureFixture[
     def printed(*line: str) -> str:
         return printed_by(capsys, *line)
 
-    assert printed("why") == printed("why", str(last)) == printed("why", "bbb") == printed("why", "bbbbb:1")
+    assert printed("why") == printed("why", str(last)) == printed("why", "bbb")
+    assert "why --long bbbbb:1" in printed("why", "bbbbb:1")
     assert printed("why") != printed("why", "aaaaa")
     assert printed("compare") == printed("compare", "aaaaa", "bbbbb")
     keep("ccccc", *story(GIB), *story(2 * GIB, number=2), started=1.9e9)

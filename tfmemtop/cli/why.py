@@ -21,6 +21,7 @@ from tfmemtop.cli.arguments import FOR_OUTPUT, ReportArguments
 from tfmemtop.cli.output import note, print_json, print_lines, say
 from tfmemtop.cli.parser import switch
 from tfmemtop.cli.sessions import is_running, no_run, path_and_run, recording_path, report_events, spacing_s
+from tfmemtop.engine.stream.kept_sessions import kept_recordings
 from tfmemtop.events.recording import Recording, read
 from tfmemtop.events.recording.lines import lines_left_out
 from tfmemtop.failure import reason
@@ -51,8 +52,8 @@ def run(arguments: WhyArguments) -> int:
     if arguments.json:
         print_json(to_json(seen))
     else:
-        file = arguments.file or recording.session.id
-        name = file if number is None else file.rpartition(":")[0]
+        kept = kept_recordings().get(recording.session.id) == recording.path
+        name = recording.session.id if kept else path
         print_lines(page(seen, name, number, whole=arguments.long))
     if recording.damaged:
         say(lines_left_out(recording.path, damaged=recording.damaged, unknown=recording.unknown))
