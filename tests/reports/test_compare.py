@@ -79,7 +79,7 @@ def test_another_command_is_told_to_be_another() -> None:
     # The difference may be the command's, so it is not put down to the setting.
     assert sentences(of([*OFF, ended()]), of([*other, ended()], "other")) == [
         differ,
-        "The settings differ too: growth on.",
+        "The settings differ too: growth on; before: growth off.",
         "other: 136.5 GiB less held.",
     ]
 

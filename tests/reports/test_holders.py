@@ -85,6 +85,9 @@ def test_any_moment_that_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"at {end['at']:.3f} s, in one step of train_step" in text and f"in use at {end['at']:.3f} s" in text
     assert f"only from {window.began:.2f} to {window.ended:.2f} s" in refused_by(capsys, "holders", path, "--at", "500")
     assert "neither peak, end, nor a number" in refused_by(capsys, "holders", path, "--at", "noon")
+    path = write_run(tmp_path, window, replace(window, t=window.t + 1, ended=window.ended + 1))
+    told = refused_by(capsys, "holders", path, "--at", "500")
+    assert told.count("from ") == 1 and f" to {window.ended + 1:.2f} s" in told, "windows that overlap are one span"
 
 
 def test_the_fullest_recorded_moment_of_a_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,5 +128,11 @@ def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:
 
 
 def _spans(windows: list[Holders]) -> str:
-    spans = {(f"{one.began:.2f}", f"{one.ended:.2f}"): None for one in windows}
-    return ", ".join(f"at {began} s" if began == ended else f"from {began} to {ended} s" for began, ended in spans)
+    spans: list[tuple[float, float]] = []
+    for one in windows:  # by their beginnings; those that overlap are one span
+        if spans and one.began <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], one.ended)
+        else:
+            spans.append((one.began, one.ended))
+    told = [(f"{began:.2f}", f"{ended:.2f}") for began, ended in spans]
+    return ", ".join(f"at {began} s" if began == ended else f"from {began} to {ended} s" for began, ended in told)

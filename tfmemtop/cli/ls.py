@@ -19,7 +19,7 @@ from tfmemtop.findings.rules.ending import RUNNING, ended
 from tfmemtop.placement import Placement, rank_of
 from tfmemtop.safe import safe
 from tfmemtop.state.figures import SessionFigures
-from tfmemtop.state.program import program
+from tfmemtop.state.program import program, short
 from tfmemtop.units import aligned, counted, format_bytes, format_duration
 
 _HEADINGS = ("SESSION", "STARTED", "DURATION", "PEAK", "RECORDING", "COMMAND", "END")
@@ -49,7 +49,7 @@ def cells(session: SessionFigures, ranks: bool = False) -> tuple[str, ...]:
 def _command(session: SessionFigures) -> str:
     if session.last.notebook:
         return f"{safe(session.last.notebook)} (Jupyter kernel)"
-    return shlex.join(program(session.command)) if session.command else "(watching only)"
+    return short(shlex.join(program(session.command))) if session.command else "(watching only)"
 
 
 def _of_rank(place: Placement | None) -> tuple[str, str, str]:

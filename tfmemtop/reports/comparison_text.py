@@ -124,7 +124,8 @@ def sentences(first: RunFigures, second: RunFigures) -> list[str]:
         parts = [" ".join(words[1:] if of_one else words) or "none" for words in commands]
         found.append(f"The {'arguments' if of_one else 'commands'} differ: {'; before: '.join(parts)}.")
         if _settings(first) != _settings(second):
-            found.append(f"The settings differ too: {settings_of_second}.")
+            before = ", ".join(differing(first, second, commands=False))
+            found.append(f"The settings differ too: {settings_of_second}; before: {before}.")
     environments = [_environment(run, other) for run, other in ((second, first), (first, second))]
     if any(environments):
         found.append(f"The environment differs: {'; before: '.join(each or 'without it' for each in environments)}.")

@@ -24,7 +24,7 @@ from tfmemtop.reports.settings import kept_options
 from tfmemtop.safe import safe
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
-from tfmemtop.state.program import title
+from tfmemtop.state.program import short, title
 from tfmemtop.state.windows import Chosen, chosen, missing
 from tfmemtop.units import format_bytes, spoken
 
@@ -227,9 +227,6 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-_COMMAND = 60  # characters of a command line that are enough to recognise it
-
-
 def heading(seen: RunReview) -> str:
     """Return the run in one sentence: what it was, how long it took, how it ended, and where it ran."""
     run = seen.state.run
@@ -247,13 +244,8 @@ def heading(seen: RunReview) -> str:
     where = f"{'on' if used or not cards else 'the machine has'} {cards or 'a machine without a GPU'}"
     if run.outside:
         read = f"read from outside for {spoken(took)}"
-        return f"Run {run.run}, {_short(title(run))}: {read}, {how}; {where}. {NOT_KNOWN}"
-    return f"Run {run.run}, {_short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
-
-
-def _short(title: str) -> str:
-    text = " ".join(title.split())
-    return text if len(text) <= _COMMAND else text[:_COMMAND].rstrip() + " …"
+        return f"Run {run.run}, {short(title(run))}: {read}, {how}; {where}. {NOT_KNOWN}"
+    return f"Run {run.run}, {short(f'{named} {title(run)}')}: {spoken(took)}, {how}; {where}."
 
 
 def restarted(run: int, before: Sequence[str]) -> str:

@@ -18,6 +18,15 @@ def title(run: RunState) -> str:
     return run.notebook or " ".join(program(run.argv))
 
 
+_ENOUGH = 60  # characters of a command line by which it is recognised
+
+
+def short(command: str) -> str:
+    """Return *command* in one line, cut off where it is longer than is needed to recognise it."""
+    text = " ".join(command.split())
+    return text if len(text) <= _ENOUGH else text[:_ENOUGH].rstrip() + " …"
+
+
 def lasting(run: RunState) -> tuple[str, ...]:
     """Return the command line of *run*, without the connection file of a kernel, which may be new with each start."""
     return tuple(word for word in run.argv if run.kernel is None or PurePath(run.kernel).name not in word)
