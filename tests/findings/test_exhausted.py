@@ -124,6 +124,19 @@ def test_an_operation_in_a_graph_is_named_with_its_layer_and_its_own_line() -> N
     assert "at net.py:7 asked" in told(gpu(2 * GIB, OURS), stands, *known, graph).said.headline
 
 
+def test_a_line_that_waited_long_before_is_named_where_the_script_ended_there() -> None:
+    """The operations of one call wait one after another, each for 10 s."""
+
+    def names_line(line: int) -> bool:
+        stands = events.Waiting(t=3.0, pid=100, operation=None, file="/home/ada/train.py", line=12)
+        ended = events.ScriptError(
+            t=30.1, pid=100, kind="ResourceExhaustedError", message="OOM", file="/home/ada/train.py", line=line
+        )
+        return "train.py:12" in told(gpu(2 * GIB, OURS), stands, error(), ended).said.headline
+
+    assert names_line(12) and not names_line(13)
+
+
 def test_what_asked_is_named_by_the_call_in_the_script_and_xla_by_its_error() -> None:
     def headline(message: str, code: str = "", operation: str = "__inference_f_140") -> str:
         failed = msgspec.structs.replace(error(operation=operation), message=message)

@@ -214,13 +214,14 @@ def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
     """Return where the script stood while it waited for room, before an allocation failed at session second *failed*.
 
     Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile, so an earlier
-    wait counts if no step has been counted since.
+    wait counts if no step has been counted since, or if the script then ended at the same line.
     """
-    waiting = hooked.waiting
+    waiting, error = hooked.waiting, hooked.error
     if waiting is None or _belongs(waiting.t, failed):
         return waiting
     course = hooked.steps.busiest
     still = course is not None and course.before(failed).t <= waiting.t + _COUNTED_S
+    still |= error is not None and (error.file, error.line) == (waiting.file, waiting.line)
     return waiting if still and waiting.t <= failed else None
 
 
