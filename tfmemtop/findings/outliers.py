@@ -57,7 +57,10 @@ _ROWS = (
 _EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(parts)  # once, at the end"
 _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
 
-_OWN_ROWS = "tape.batch_jacobian(y, x)  # if each y[i] depends on x[i] alone: x are examples, no variables"
+_BY_ROW = (
+    "tape.jacobian(y, x, experimental_use_pfor=False)  # row by row; needs persistent=True",
+    "tape.batch_jacobian(y, x)  # if each y[i] depends on x[i] alone: x are examples, no variables",
+)
 
 _WRAPPER = "error_handler.<locals>"
 """A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
@@ -242,7 +245,7 @@ def vectorized(request: Request) -> Cause | None:
     a = request.anatomy
     if a.asked is None or not is_vectorized(a):
         return None
-    code = (_OWN_ROWS,) if vectorized_name(a).endswith(".jacobian") else ()
+    code = _BY_ROW if vectorized_name(a).endswith(".jacobian") else ()
     return _too_large(a, f"It computes all of its rows at once, here in {_base(a)}.", Action.FEWER_ROWS, *code)
 
 
