@@ -133,7 +133,10 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         if state.session is None:
             return []
         has_run = state.run is not None or not self.session.watches_only
-        footer = [key for key in KEYS if key.footer and not key.replay and self._has(key)]
+        on_gpus = bool(state.devices)
+        footer = [
+            key for key in KEYS if key.footer and not key.replay and self._has(key) and (on_gpus or not key.of_gpus)
+        ]
         if has_run:
             return footer
         first, *others = (key for key in footer if not key.of_run)

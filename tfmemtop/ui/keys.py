@@ -96,16 +96,17 @@ class Key(msgspec.Struct, frozen=True):
     rank: int = 0
     steers: bool = False  # changes the script or a process; with --readonly and in a replay it does nothing
     of_run: bool = False  # has no effect before a script runs or a process is read from outside
+    of_gpus: bool = False  # has no effect on a machine without a GPU
     replay: bool = False  # in replays only
 
 
 KEYS: tuple[Key, ...] = (
     Key("f1,question_mark,h", "F1", "help", "help", rank=-1),
     Key("R", "R", "relaunch", "relaunch", steers=True, of_run=True),
-    Key("G", "G", "growth", "growth", rank=1, steers=True, of_run=True),
+    Key("G", "G", "growth", "growth", rank=1, steers=True, of_run=True, of_gpus=True),
     Key("L", "L", "limit", "limit", steers=True, of_run=True),
     Key("A", "A", "allocator", "allocator", rank=5, steers=True, of_run=True),
-    Key("V", "V", "gpus", "GPUs", rank=4, steers=True, of_run=True),
+    Key("V", "V", "gpus", "GPUs", rank=4, steers=True, of_run=True, of_gpus=True),
     Key("D", "D", "xla_report", steers=True, of_run=True),
     Key("E", "E", "arguments", "arguments", rank=8, steers=True, of_run=True),
     Key("H", "H", "runs", "runs", rank=3, of_run=True),
