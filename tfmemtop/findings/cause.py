@@ -76,7 +76,7 @@ class Cause(msgspec.Struct, frozen=True):
     @property
     def advised(self) -> str:
         """The text in at most :data:`LONGEST` characters, with what helps at its end where there is room for that."""
-        return shortened(self.text if self.brief in self.text else fitting(self.text, brief=self.brief))
+        return shortened(advised(self.text, brief=self.brief))
 
     @property
     def keeps_growing(self) -> bool:
@@ -89,8 +89,18 @@ def fitting(*texts: str, room: int = 0, brief: str = "") -> str:
 
     With *brief* at its end, if one of them leaves room for that.
     """
-    advised = (f"{text} {brief}" for text in texts if brief)
-    return next((text for text in (*advised, *texts) if len(text) <= LONGEST - room), texts[-1])
+    with_advice = (f"{text} {brief}" for text in texts if brief)
+    return next((text for text in (*with_advice, *texts) if len(text) <= LONGEST - room), texts[-1])
+
+
+def advised(*texts: str, brief: str) -> str:
+    """Return the first of *texts* that leaves room for the advice *brief*, whole or else up to its comma, with that.
+
+    Where there is no room, or a text has it already, return the first that fits, as :func:`fitting` does.
+    """
+    first = brief.partition(", ")[0].removesuffix(".")
+    whole = fitting(*texts, brief="" if first in texts[0] else brief)
+    return whole if first in whole else fitting(*texts, brief=f"{first}.")
 
 
 def shortened(text: str) -> str:

@@ -264,9 +264,9 @@ def variables_kept(scene: Scene) -> Cause | None:
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
     if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
         model, _, of_layer = alike.name.partition("/")
-        what = f"There are {alike.number} models like {quoted(model)}"
+        what = f"{alike.number} models like {quoted(model)} are alive"
         if "/" not in of_layer:
-            what = f"There are {alike.number} copies of variables such as {quoted(alike.name)}"
+            what = f"{alike.number} copies of variables such as {quoted(alike.name)} are alive"
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None
@@ -333,7 +333,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     remedies: tuple[Remedy, ...] = (Action.PROCESS_EACH,)
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
-    keeps, whole = f"TensorFlow keeps {counted(count, 'variable')} {of}", f": {scene.sized(size, '~')}."
+    keeps, whole = f"TensorFlow holds {counted(count, 'variable')} {of}", f": {scene.sized(size, '~')}."
     if most is not None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."

@@ -130,7 +130,7 @@ def _bound(a: Anatomy, now: Sequence[int], before: Sequence[int]) -> Remedy:
     if list(now[1:]) != list(before[1:]):
         return Action.BOUND_REQUEST
     eager = a.node is None and not (a.operation or "").startswith("__")
-    return Action.BOUND_ROWS if eager or _on_list(a) else Action.BOUND_BATCH
+    return Action.BOUND_ROWS if eager or _on_list(a) or len(now) == 2 else Action.BOUND_BATCH
 
 
 def _on_list(a: Anatomy) -> bool:

@@ -94,9 +94,13 @@ class Action:
         "keep only the models still needed: drop the others, and call gc.collect(); if all are, use fewer or "
         "smaller ones, or keep the weights of those that rest as arrays, model.get_weights()"
     )
-    BOUND_CACHE = Remedy("bound it, or delete what is old: maxsize for a cache; the old model before a new one is made")
+    BOUND_CACHE = Remedy(
+        "keep only the newest, and delete the old: maxsize for a cache; the old model before a new one is made"
+    )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    PROCESS_EACH = Remedy("use a process per model; clear_session frees none: the end of a process frees all it had")
+    PROCESS_EACH = Remedy(
+        "use a process per model; clear_session frees none: nor does gc.collect(); the end of a process frees all"
+    )
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
@@ -144,7 +148,7 @@ class Action:
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
-    BOUND_BATCH = Remedy("use a smaller batch, or split it (into sizes that worked before)")
+    BOUND_BATCH = Remedy("use a smaller batch (or split it into sizes that worked before)")
     BOUND_LENGTH = Remedy("limit the input's size (or length, to what worked before), or process it in parts")
     SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around the loop's body)")
     CHECK_SHAPES = Remedy(
@@ -163,7 +167,8 @@ class Action:
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     REDUCED_FORM = Remedy("use full_matrices=False: the result then has only the columns that the matrix needs")
     CONCAT_ON_HOST = Remedy(
-        "bound it, or join only once: keep the newest rows; or arrays in a list (tensor.numpy()), to concatenate once"
+        "limit its length, or preallocate it: keep the newest rows; or fill one tensor of the whole length; or keep "
+        "arrays in a list (tensor.numpy()), to concatenate once"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(

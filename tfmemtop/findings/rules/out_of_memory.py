@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import LONGEST, Cause, Key, fitting
+from tfmemtop.findings.cause import LONGEST, Cause, Key, advised
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
 from tfmemtop.findings.names import named_spot, tensor_text
@@ -75,7 +75,7 @@ class AllocationFailed(CauseFinding, frozen=True):
                 if not (shaped and told)
             ]
             texts = [joined(head, one) for one in (*cause.mostly, cause.text) for head in heads]
-            if len(text := fitting(*texts, brief=cause.brief)) <= LONGEST:
+            if len(text := advised(*texts, brief=cause.brief)) <= LONGEST:
                 return replace(cause, text=text, evidence=tuple(one for one in cause.evidence if one not in text))
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
@@ -84,10 +84,9 @@ class AllocationFailed(CauseFinding, frozen=True):
         at = next((f" at {line}" for line in lines if line not in cause.text), "")
         if cause.key in _NAMES_REQUEST and any(line in cause.text for line in lines):
             at = ""  # one place is enough
-        texts = [f"{began}{at}: {cause.text}", f"{began}: {cause.text}"]
         # What helps matters more than where it happened: that stands in the evidence.
-        advised = [f"{text} {cause.brief}" for text in texts if cause.brief and cause.brief not in text]
-        text = fitting(*advised, *texts, cause.text)
+        text = advised(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", brief=cause.brief)
+        text = text if len(text) <= LONGEST else cause.text
         if cause.key in _NAMES_REQUEST and (not lines or any(line in text for line in lines)):
             return replace(cause, text=text)
         return replace(cause, text=text, evidence=(*cause.evidence, f"The request that failed: {self._request()}."))
