@@ -74,10 +74,12 @@ def test_a_card_that_was_full_only_when_a_wait_began() -> None:
     full = moment(8704 * 1024, 10 * MIB, 700 * 1024)
     free = s.device_reading(29.95, {100: GIB})
     told = ended(crowded(own_limit=GIB), full, free, raised("CUDA_ERROR_INVALID_HANDLE"))
-    assert told.key is Key.OTHERS and "pid 900" in told.text and "waited" in told.text
+    assert told.key is Key.OTHERS and "pid 900" in told.text and "began to wait" in told.text
     assert ended(crowded(own_limit=GIB), free, raised("CUDA_ERROR_INVALID_HANDLE")).key is Key.NOT_MEMORY
     waiting = found(crowded(own_limit=GIB), full, free)[NoRoom]
     assert waiting.cause.key is Key.OTHERS and "more than 16.0 MiB" in waiting.said.text
+    again = [moment(8704 * 1024, 10 * MIB, 700 * 1024, t) for t in (40.0, 50.0)]
+    assert found(crowded(own_limit=GIB), full, free, again)[NoRoom].cause.key is not Key.OTHERS, "it has looked again"
 
 
 def test_an_error_of_the_script_on_a_full_card_is_its_own() -> None:

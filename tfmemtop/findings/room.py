@@ -96,12 +96,13 @@ def crowded_out(a: Anatomy) -> Cause | None:
 
 
 def on_full_card(a: Anatomy, message: str) -> Cause | None:
-    """Return that the card was full as the script failed, for a reason that its error's *message* does not tell.
+    """Return that the card was full as the script failed, or as it began to wait for room until then.
 
-    The message is empty after a crash. A card that the run itself has filled explains only errors of CUDA's libraries.
+    That is for a reason that the error's *message* does not tell; after a crash it is empty. A card that the run itself
+    has filled explains only errors of CUDA's libraries.
     """
     free, others = f"{format_bytes(a.card_free)} were free", _known_others(a)
-    when = "while TensorFlow waited for room, until the script failed" if a.still else "when the script failed"
+    when = "as TensorFlow began to wait for room" if a.still else "when the script failed"
     own = (a.card_total or 0) - (a.card_free or 0) - others
     if others > own:
         return _of_others(a, f"The card was full {when}; {free}. {_others(a)}.")

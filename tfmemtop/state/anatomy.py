@@ -11,7 +11,7 @@ from tfmemtop.state.attribution import made_at
 from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
 from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import RETRIED_S, Hooked, RunState, State, Surroundings
+from tfmemtop.state.model import RETRIED_S, Hooked, Pool, RunState, State, Surroundings
 from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
 
@@ -119,8 +119,7 @@ def trying(state: State) -> Iterator[Anatomy]:
             since = at if pool is None or pool.short_since is None else pool.short_since
             lately = (state.now if run.ended is None else run.ended) - at < RETRIED_S
             if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
-                among = pool.short_among if pool and pool.exhausted and at == pool.exhausted.t else None
-                around = among or hooked.at_end or surroundings(state, hooked)
+                around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
                 found = _anatomy(state, pid, hooked, around, at, None, device, scratch=True)
                 yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=lately)
 
@@ -344,7 +343,7 @@ def _about(state: State, pid: int) -> str:
 
 def on_full_cards(state: State) -> Iterator[Anatomy]:
     """Yield the GPUs of the newest run's processes that had nearly nothing free at their end, or as a wait until then
-    began: TensorFlow looks again only when its own pool gets memory back, and after ten seconds.
+    began: these are ``still`` waiting.
     """
     for pid, process in state.processes.items():
         hooked = process.hooked
@@ -355,11 +354,19 @@ def on_full_cards(state: State) -> Iterator[Anatomy]:
         made: list[str | None] = [name for name in hooked.allocators if is_gpu(name)]
         for device in made or [None] * begun:
             pool = hooked.pools.get(device or "")
-            short = pool.short_among if pool and pool.exhausted and _belongs(pool.exhausted.t, failed) else None
-            for around, still in ((ended, False), (short, True)):
+            for around, still in ((ended, False), (_as_wait_began(pool, failed), True)):
                 found = _anatomy(state, pid, hooked, around, failed, None, device) if around else None
                 if found and found.card_free is not None and found.card_free < USUAL_CONTEXT:
                     yield msgspec.structs.replace(found, still=still)
+
+
+def _as_wait_began(pool: Pool | None, t: float) -> Surroundings | None:
+    """Return the readings as a wait for room until *t* began; ``None`` if there was no wait, or a longer one.
+
+    TensorFlow looks at the card again only when its own pool gets memory back, and after ten seconds.
+    """
+    began = pool.short_since if pool else None
+    return pool.short_among if pool and began is not None and _belongs(began, t) else None
 
 
 def failed_at(state: State, pid: int) -> float:
