@@ -47,6 +47,17 @@ def test_labels_in_one_hot_form_may_be_integers() -> None:
     assert advice("dense/Relu", node="f/crossed/one_hot")[0] is Action.KEEP_INTEGERS, "it was being made"
 
 
+def test_what_chunks_have_beyond_their_tensors_is_told() -> None:
+    def evidence(requested: int) -> str:
+        full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]
+        made = w.Window(number=1)
+        made.allocate(GIB - 2 * MIB, "model/dense/Relu", shape=[requested // 4], dtype="float32")
+        made.holdings[0] = replace(made.holdings[0], requested=requested)
+        return " ".join(told(full, made.done(t=20.0), error(operation="__inference_f_7")).cause.evidence)
+
+    assert "256.0 MiB more" in evidence(766 * MIB) and "more than the tensors" not in evidence(1000 * MIB)
+
+
 def test_numbers_of_double_precision_may_be_single() -> None:
     def advice(dtype: str) -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]

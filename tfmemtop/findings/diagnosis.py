@@ -192,7 +192,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     much = sum(one.bytes for one in own) >= _MOSTLY * stock.in_use
     held = [((holder_name(one.name), "", ""), one.bytes) for one in own if much]
     largest = f"{'Python holds' if held else 'The largest results:'} {listed(held or parts)}." if held or parts else ""
-    evidence = (f"In use: {listed(kinds)}.", largest, tape)
+    evidence = (f"In use: {listed(kinds)}.", largest, _unused(stock), tape)
     if not limited:
         return replace(cause, evidence=(*cause.evidence, *evidence))
     cause = replace(cause, evidence=(*evidence, *cause.evidence))
@@ -206,6 +206,14 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=without_batches(cause.remedies))
     return cause
+
+
+def _unused(stock: Inventory) -> str:
+    """Return how much of what is in use no tensor uses, so that a size larger than its shape's is understood."""
+    size = sum(part.bytes - part.requested for part in stock.parts)
+    if size < _SHARE * stock.in_use:
+        return ""
+    return f"Chunks have {format_bytes(size)} more than the tensors in them need."
 
 
 def _tensors_word(stock: Inventory, code: str) -> str:

@@ -256,11 +256,8 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
     requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
     if run.out_of_memory and requests:
         size = max(requests)
-        yield (
-            f"The last request that failed needed {format_bytes(size)} in use."
-            if size > run.peak_in_use
-            else f"The request that failed would have brought use to {format_bytes(size)}, no more than the peak."
-        )
+        no_more = "" if size > run.peak_in_use else ", no more than the peak"
+        yield f"With the request that failed, {format_bytes(size)} would have been in use{no_more}."
     yield from more
 
 
