@@ -162,11 +162,14 @@ def test_where_memory_kept_rising_no_limit_is_called_enough(name: str, rising: b
     run = streams.fold(stream).run
     assert run is not None
     replayed = msgspec.structs.replace(replayed_on_a_gpu(), pid=run.pid)
-    (view,) = views(streams.fold([*stream, replayed]), "GPU:0")
+    of_another = msgspec.structs.replace(replayed, device="GPU:1")
+    view, other = sorted(views(streams.fold([*stream, replayed, of_another])), key=lambda one: one.device)
+    assert "kept rising" not in "\n".join(page([other], [])), "only one pool's memory rose"
     text = "\n".join(page([view], []))
     assert ("kept rising" in text) is rising
     assert all(end["surely"] is None for end in to_json(view)["smallest"].values()) is rising
     assert "  yes  " not in text or not rising
+    assert any(row["fits"] for row in to_json(view)["rows"]) is not rising
 
 
 def test_how_fast_the_runs_of_the_session_were_is_beside_their_settings() -> None:

@@ -13,7 +13,6 @@ from tfmemtop.findings.rules.leaks import leaks
 from tfmemtop.limits import typed, with_margin
 from tfmemtop.safe import safe
 from tfmemtop.state import State
-from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.operation_names import Layers, Phase, named
 from tfmemtop.state.predicted import Ends, Later, Predicted, predicted
 from tfmemtop.units import GIB, MIB, UNKNOWN, aligned, counted, format_bytes, format_count, format_rate, format_short
@@ -65,9 +64,10 @@ def to_json(view: Predicted) -> dict[str, Any]:
     """Return the table of one pool as keys and values; sizes are in bytes.
 
     ``fits`` is null where some runs would fail. ``outgrown`` is whether the run later needed more than was replayed, or
-    failed. If so, only those rows are there of which something is known, ``surely`` is null, and ``worked`` is the pool
-    that the run reached, null where that is not known. ``before`` bytes were in use as the recording of the allocations
-    began. If that is not 0, the figures are upper bounds. ``same_algorithms`` is null where ``surely`` is.
+    failed, or whether its memory kept rising. If so, only those rows are there of which something is known, ``surely``
+    is null, and ``worked`` is the pool that the run reached, null where that is not known. ``before`` bytes were in use
+    as the recording of the allocations began. If that is not 0, the figures are upper bounds. ``same_algorithms`` is
+    null where ``surely`` is.
     """
     return {
         "device": view.device,
@@ -152,16 +152,13 @@ LATE = 0.01
 
 def views(state: State, device: str | None = None) -> list[Predicted]:
     """Return a view of each pool that was replayed, or only of *device*; one whose memory kept rising has no limit."""
-    rising = _kept_rising(state)
+    rising = leaks(state)
     return [
-        replace(view, failed=Later.RISING) if rising and view.failed is Later.NO_MORE else view
+        replace(view, failed=Later.RISING)
+        if (view.pid, view.device) in rising and view.failed is Later.NO_MORE
+        else view
         for view in predicted(state, device)
     ]
-
-
-@once_per_revision
-def _kept_rising(state: State) -> bool:
-    return leaks(state)
 
 
 def title(view: Predicted) -> str:

@@ -25,11 +25,11 @@ class Later(Enum):
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits. ``surely`` is
-    predicted to be enough; ``None`` for a run that needed more than was replayed, or failed, and where allocations
-    are lost. ``worked`` is then the pool that a run which did not fail reached: with it the run passed, or went on.
-    It is ``None`` if the run had the other setting of growth. ``failed`` is the limit under which the run ran out
-    of memory. ``alike`` is the smallest limit with the same algorithms, ``None`` where ``surely`` is.
+    """What is known of the smallest limit, in bytes, whole MiB: below ``at_least`` no run fits. ``surely`` is predicted
+    to be enough; ``None`` for a run that needed more than was replayed, or failed, or whose memory kept rising, and
+    where allocations are lost. ``worked`` is then the pool that a run which did not fail reached: with it the run
+    passed, or went on. It is ``None`` if the run had the other setting of growth. ``failed`` is the limit under which
+    the run ran out of memory. ``alike`` is the smallest limit with the same algorithms, ``None`` where ``surely`` is.
     """
 
     at_least: int
@@ -92,7 +92,7 @@ class Predicted(msgspec.Struct, frozen=True):
 
     @property
     def outgrown(self) -> bool:
-        """Whether the replay does not show which limit is enough: the run has needed more since, or has failed."""
+        """Whether the replay does not show which limit is enough: the run needed more, or ever more, or has failed."""
         return self.later is not Later.NO_MORE
 
     @property
@@ -124,7 +124,7 @@ class Predicted(msgspec.Struct, frozen=True):
     def fits(self, row: SettingReplayed) -> bool | None:
         """Return whether the run fits with the setting of *row*; ``None`` if some runs would fail, or if not known."""
         if self.is_as_measured(row):
-            return True  # whatever the replay says
+            return None if self.later is Later.RISING else True  # whatever the replay says
         if row.fits and self.replayed.lost:
             return None  # with all of its allocations it may need more
         if row.fits is False or not self.outgrown:

@@ -20,6 +20,7 @@ from tfmemtop.state import State
 from tfmemtop.state.fold import apply
 from tfmemtop.state.growing import Grown, growing
 from tfmemtop.state.history import LONG_S, Trend, UseWindow
+from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import recorded
 from tfmemtop.units import MIB, counted, format_bytes, rough, rough_time, spoken
@@ -126,16 +127,21 @@ class Leak(DeviceFinding, frozen=True):
 @rule(140)
 def leak(state: State) -> Iterator[Leak]:
     """Find devices whose memory in use keeps rising, at its low points and at its high ones."""
+    yield from _steady(state).values()
+
+
+@once_per_revision
+def _steady(state: State) -> dict[tuple[int, str], Leak]:
     full = {(failed.anatomy.pid, failed.anatomy.device) for failed in failures(state)}
-    for device in [*run_devices(state), *run_devices(state, DeviceKind.CPU)]:
-        found = None if (device.pid, device.name) in full else _rising(state, device)
-        if found is not None:
-            yield found
+    devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
+    found = {(one.pid, one.name): _rising(state, one) for one in devices if (one.pid, one.name) not in full}
+    return {pool: leak for pool, leak in found.items() if leak is not None}
 
 
-def leaks(state: State) -> bool:
-    """Return whether memory keeps rising, or did so until a pool was full."""
-    return any(leak(state)) or any(failed.cause.keeps_growing for failed in failures(state)) or bool(rising(state))
+def leaks(state: State) -> set[tuple[int, str | None]]:
+    """Return, by process and device, the pools whose memory keeps rising, or did so until they were full."""
+    filled = {(one.anatomy.pid, one.anatomy.device) for one in failures(state) if one.cause.keeps_growing}
+    return {*_steady(state), *rising(state), *filled}
 
 
 def _rising(state: State, device: RunDevice) -> Leak | None:
