@@ -197,7 +197,7 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
 
     larger = cause(3072)
     assert larger is not None and (larger.key, larger.bytes) == (Key.STEP_LARGER, 12 * MIB)
-    assert "8.0 MiB" in larger.text and actions(larger) == [Action.BOUND_ROWS], "run eagerly, rows may be no batch"
+    assert "8.0 MiB" in larger.text and actions(larger) == [Action.FEWER_ROWS], "run eagerly, rows may be no batch"
     assert cause(3071) is None
     own = events.Variable("kernel", "variables", [3072, 1024], "float32", "GPU:0", 12 * MIB)
     assert cause(3072, look(variables=[own])) is None, "the request is for a variable or its gradient"
@@ -225,8 +225,8 @@ def test_a_step_that_asks_for_more_than_those_before() -> None:
     loop, node = w.Window(number=1), "TensorArrayV2Stack/TensorListStack"
     loop.allocate(MIB, node, shape=[32, 8192], dtype="float32")
     rounds = request(look(), calls, loop.done(t=20.0), operation=function, node=node, asked=16 * MIB, shape=[512, 8192])
-    assert rounds is not None and actions(rounds) == [Action.BOUND_ROWS]
-    assert "512 rounds" in " ".join(rounds.evidence), "the rows of a TensorArray are no batch"
+    assert rounds is not None and actions(rounds) == [Action.FEWER_ROWS]
+    assert "list of 512" in " ".join(rounds.evidence), "the rows of a TensorArray are no batch"
     longer = w.Window(number=1)
     longer.allocate(2 * MIB, "StatefulPartitionedCall/net/mul", shape=[8, 4, 128, 128], dtype="float32")
     text = request(look(), longer.done(t=20.0), operation="net/mul", asked=32 * MIB, shape=[8, 4, 512, 512])
@@ -312,20 +312,28 @@ def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_sm
 
 
 def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:
-    def text(
-        shape: list[int], size: int = 800 * MIB, *, freed: bool = False, own: events.Variable | None = None
-    ) -> str:
+    def cause(
+        shape: list[int],
+        size: int = 800 * MIB,
+        name: str = "Relu",
+        *,
+        freed: bool = False,
+        own: events.Variable | None = None,
+    ) -> Cause | None:
         steps = w.Window()
-        steps.free(steps.allocate(8 * MIB, "Relu", shape=[8, 128, 128, 16]))
-        made = steps.allocate(size, "Relu", shape=shape)
+        steps.free(steps.allocate(8 * MIB, name, shape=[8, 128, 128, 16]))
+        made = steps.allocate(size, name, shape=shape)
         if freed:
             steps.free(made)
-            steps.allocate(size, "Relu", shape=shape)
-        there = (part("Relu", size, shape=tuple(shape)),)
+            steps.allocate(size, name, shape=shape)
+        there = (part(name, size, shape=tuple(shape)),)
         wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 100 * MIB, "shape": shape}
         census = look(variables=[own] if own else [])
-        cause = request(census, steps.done(t=20.0), parts=there, **wanted)
-        return cause.text if cause and cause.key is Key.STEP_LARGER else ""
+        return request(census, steps.done(t=20.0), parts=there, **wanted)
+
+    def text(*what: Any, **more: Any) -> str:
+        found = cause(*what, **more)
+        return found.text if found and found.key is Key.STEP_LARGER else ""
 
     assert "Relu made [800,128,128,16]; before, at most [8,128,128,16]" in text([800, 128, 128, 16])
     assert not text([800, 128, 128, 16], freed=True), "there has been room for as much"
@@ -333,6 +341,9 @@ def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_i
     assert not text([800, 128, 128, 16], size=80 * MIB), "too little to fill the pool"
     own = events.Variable("kernel", "variables", [8, 128, 128, 16], "float32", "GPU:0", 8 * MIB)
     assert not text([800, 128, 128, 16], own=own), "a variable's first value"
+    rows, batch = (cause([800, 128, 128, 16], name=name) for name in ("Relu", "StatefulPartitionedCall/net/Relu"))
+    assert rows is not None and actions(rows) == [Action.FEWER_ROWS]
+    assert batch is not None and actions(batch) == [Action.BOUND_BATCH], "it was made in a graph, whatever asked then"
 
 
 def test_what_xla_asks_for_is_compared_with_other_tracings_of_the_function() -> None:

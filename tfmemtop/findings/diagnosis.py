@@ -288,8 +288,7 @@ def _beside_training(stock: Inventory, asked: int) -> bool:
 
 def _is_alone(a: Anatomy) -> bool:
     """Return whether the request was one operation's, run eagerly, and larger than all that was in use."""
-    eager = a.node is None and a.operation is not None and not a.operation.startswith("__")
-    return eager and (a.asked or 0) > (a.in_use or 0)
+    return a.operation is not None and not a.in_graph and (a.asked or 0) > (a.in_use or 0)
 
 
 def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, full: float) -> Cause | None:

@@ -71,7 +71,7 @@ def step_larger(request: Request) -> Cause | None:
     most = f"{tensor_text(list(past.shape), None)}, " if past.shape else ""
     asked = f"asked for {format_bytes(a.asked)}{shape}; before, at most {most}{format_bytes(past.bytes)}"
     phase = f" in {request.phase}" if request.phase not in ("", _USUAL) else ""
-    who, remedy = f"{request.who}{phase}", _bound(a, a.shape or (), past.shape or ())
+    who, remedy = f"{request.who}{phase}", _bound(a.node or "", a.shape or (), past.shape or (), in_graph=a.in_graph)
     # What helps matters more than the line: that stands in the evidence.
     name = asked_by(a)[0] or "TensorFlow"
     return Cause(
@@ -109,7 +109,7 @@ def batch_larger(request: Request) -> Cause | None:
             name,
             part.bytes,
             part.count,
-            (_bound(request.anatomy, part.shape, past.shape or ()),),
+            (_bound(part.operation, part.shape, past.shape, in_graph="/" in part.operation),),
             evidence=(
                 f"What {name} made is {format_bytes(part.bytes)} of the {format_bytes(stock.in_use)} in use.",
                 *((f"{request.who} then asked for {format_bytes(request.asked)}.",) if request.asked else ()),
@@ -118,10 +118,11 @@ def batch_larger(request: Request) -> Cause | None:
     return None
 
 
-def _bound(a: Anatomy, now: Sequence[int], before: Sequence[int]) -> Remedy:
-    """Return what to bound, by the shapes of a result *now* and *before*: rows, or what each of them has.
+def _bound(operation: str, now: Sequence[int], before: Sequence[int], *, in_graph: bool) -> Remedy:
+    """Return what to bound, by the shapes of an operation's result *now* and *before*: rows, or what each of them has.
 
-    Those of a batch, in a compiled function. Else they may be the whole data set, and on a list a loop's rounds.
+    Rows of several dimensions are a batch where they were made in a graph. Others may be the whole data set, or what
+    the rounds of a loop made.
     """
     if len(now) != len(before) or not now:
         return Action.BOUND_REQUEST
@@ -129,13 +130,13 @@ def _bound(a: Anatomy, now: Sequence[int], before: Sequence[int]) -> Remedy:
         return Action.BOUND_LENGTH
     if list(now[1:]) != list(before[1:]):
         return Action.BOUND_REQUEST
-    eager = a.node is None and not (a.operation or "").startswith("__")
-    return Action.BOUND_ROWS if eager or _on_list(a) or len(now) == 2 else Action.BOUND_BATCH
+    batch = in_graph and len(now) > 2 and not _joins_list(operation)
+    return Action.BOUND_BATCH if batch else Action.FEWER_ROWS
 
 
-def _on_list(a: Anatomy) -> bool:
-    """Return whether the request joins what the rounds of a loop have put on a list, as a TensorArray does."""
-    return named(a.node or "").base == "TensorListStack"
+def _joins_list(operation: str) -> bool:
+    """Return whether an *operation* joins the tensors of a list, such as a TensorArray that a loop has filled."""
+    return named(operation).base == "TensorListStack"
 
 
 def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
@@ -147,10 +148,10 @@ def in_first_step(a: Anatomy, hooked: Hooked, t: float) -> bool:
 def _differs(request: Request) -> tuple[str, ...]:
     """Return which argument of the function that asked had another shape in the newest whole call that traced it.
 
-    Or that the request joins the results of a loop.
+    Or that the request joins a list.
     """
-    if _on_list(request.anatomy):
-        return (f"It joins the results of {(request.anatomy.shape or [0])[0]:,} rounds of a loop.",)
+    if request.anatomy.shape and _joins_list(request.anatomy.node or ""):
+        return (f"It joins a list of {request.anatomy.shape[0]:,} tensors, such as the results of a loop's rounds.",)
     name = operation_name(request.anatomy.operation)
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():

@@ -98,9 +98,7 @@ class Action:
         "keep only the newest, and delete the old: maxsize for a cache; the old model before a new one is made"
     )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    PROCESS_EACH = Remedy(
-        "use a process per model; clear_session frees none: nor does gc.collect(); the end of a process frees all"
-    )
+    PROCESS_EACH = Remedy("use a process per model; clear_session frees none: the end of a process frees all of it")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
@@ -127,7 +125,7 @@ class Action:
         "where its gradient needs no other round)"
     )
     LESS_ON_TAPE = Remedy(
-        "use smaller batches, or record fewer on one tape: take the gradient of each batch, and add the gradients up"
+        "use smaller batches, or record less on one tape: take the gradient of each batch, and add the gradients up"
     )
     DROP_TAPES = Remedy("drop each after its gradient(): a tape keeps all that it has recorded")
     BUILD_ONCE = Remedy(
@@ -154,8 +152,7 @@ class Action:
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples")
-    BOUND_ROWS = Remedy("compute fewer rows at a time: a smaller batch, part of the data, or fewer rounds of a loop")
+    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples, part of the data, or fewer rounds of a loop")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
         "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"
@@ -194,7 +191,7 @@ class Action:
     EXPAND_SEGMENTS = Remedy(
         "let PyTorch's segments grow, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("E",)
     )
-    HIDE_FROM_TENSORFLOW = Remedy("hide the GPU from TensorFlow, if it only prepares data")
+    HIDE_FROM_TENSORFLOW = Remedy("hide the GPU from a TensorFlow that only prepares data")
 
 
 def raise_limit(tried: int | None, *, on_cpu: bool) -> Remedy:

@@ -70,6 +70,12 @@ class Anatomy(msgspec.Struct, frozen=True):
         return cached_of(self.pool, self.in_use)
 
     @property
+    def in_graph(self) -> bool:
+        """Whether an operation of a compiled function asked, as far as its name shows."""
+        name = self.operation or ""
+        return self.node is not None or name.startswith("__") or "/" in name
+
+    @property
     def on_cpu(self) -> bool:
         return self.device is not None and is_cpu(self.device)
 
