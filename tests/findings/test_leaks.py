@@ -153,6 +153,10 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     slots = w.Window(number=1)
     slots.allocate(1400 * MIB, "adam/dense_kernel_momentum/Initializer/zeros")
     assert not is_leak(RAN_OUT, slots.done(t=32.0), failure())
+    # A wait long before, at the same line of the loop, does not date the failure.
+    waited = events.Waiting(t=8.0, pid=100, operation=None, file="/a/train.py", line=12)
+    ended = events.ScriptError(t=43.1, pid=100, kind="OOM", message="OOM", file="/a/train.py", line=12)
+    assert is_leak(RAN_OUT, waited, failure(), ended)
     # Without the rise, there would have been no room either.
     assert not is_leak(RAN_OUT, failure(requested=2 * GIB))
     # A rise that ended long before is not what filled the pool.

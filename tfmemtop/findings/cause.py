@@ -96,7 +96,8 @@ def fitting(*texts: str, room: int = 0, brief: str = "") -> str:
 def advised(*texts: str, brief: str) -> str:
     """Return the first of *texts* that leaves room for the advice *brief*, whole or else up to its comma, with that.
 
-    Where there is no room, or a text has it already, return the first that fits, as :func:`fitting` does.
+    Where there is no room, or a text has it already, return the first that fits, as :func:`fitting` does. That does not
+    cut the advice: it makes parts of a verdict, for which the line may still be left out.
     """
     first = brief.partition(", ")[0].removesuffix(".")
     whole = fitting(*texts, brief="" if first in texts[0] else brief)

@@ -94,17 +94,17 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
-        return between(cut, stock, _code(hooked, t))
+        return between(cut, stock, a.code)
     if kept is not None:
         return _of_search(kept, t - stock.look.t if stock.look else 0)
     # If not one step has found enough, what one needs is not known.
     peak = 0 if in_first_step(a, hooked, t) else trend.peak if trend else None
-    full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a, _code(hooked, t))
+    full = _grown(stock, hooked, trend, a, began) or _full(stock, no_room(a, peak), a)
     full = with_buffer(full, stock, hooked, a)
     if _fills_queue(stock):
         queue = "Most of what is in use are elements of a tf.queue, or like them."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
-    return _beyond_all(between(full, stock, _code(hooked, t)), hooked, trend, a, began - _LONG_AGO_S)
+    return _beyond_all(between(full, stock, a.code), hooked, trend, a, began - _LONG_AGO_S)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -130,16 +130,10 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     return replace(cause, remedies=(Action.BOUND_REQUEST, *others))
 
 
-def _code(hooked: Hooked, t: float) -> str:
-    """Return the line of the script at which an allocation waited that failed at *t*; empty if it is not known."""
-    waiting = waited(hooked, t)
-    return waiting.code if waiting else ""
-
-
-def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
-    """Return *cause*, where nobody keeps the memory, with what was in use when *code*'s request, *a*, found no room."""
+def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
+    """Return *cause*, where nobody keeps the memory, with what was in use when the request *a* found no room."""
     limited = cause.key is Key.LIMIT_TOO_SMALL
-    made = makes_variable(stock, a, code) if limited else None
+    made = makes_variable(stock, a) if limited else None
     if made is not None:
         kept_in = (one for one in stock.kept if one.variables and one.items > 1)
         most = [((holder_name(one.holder), "", ""), one.bytes) for one in kept_in]
@@ -174,7 +168,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy, code: str) -> Cause:
     words = {
         Kind.XLA: "XLA's buffers",
         Kind.RESULTS: "results of compiled calls",
-        Kind.TENSORS: _tensors_word(stock, code),
+        Kind.TENSORS: _tensors_word(stock, a.code),
         Kind.ACTIVATIONS: "results of operations" if beside else "activations",
     }
     purposes = [(words.get(kind, kind.value), size) for kind, size in known if kind is not Kind.OPTIMIZER]

@@ -96,8 +96,8 @@ _UPDATES = "AssignSub", "AssignAdd", "ResourceApply"
 """The beginnings of operations that change a variable, which has a value."""
 
 
-def makes_variable(stock: Inventory, a: Anatomy, code: str) -> Remedy | None:
-    """Return what helps if a request, by *code*, is for the first value of a variable, before any step; else ``None``.
+def makes_variable(stock: Inventory, a: Anatomy) -> Remedy | None:
+    """Return what helps if a request is for the first value of a variable, before any step; else ``None``.
 
     There is no slot of an optimizer, and the code says so, or random numbers or variables of that shape are there. If a
     tape is open, or it asks for random numbers, all that has that shape are random numbers, and what is computed of
@@ -108,10 +108,10 @@ def makes_variable(stock: Inventory, a: Anatomy, code: str) -> Remedy | None:
         return None
     shape = tuple(a.shape or ())
     made = {named(part.operation).base for part in stock.parts if part.shape == shape and not part.python_name}
-    asks = operation_name(a.operation).startswith(_RANDOM) and "random" not in code
+    asks = operation_name(a.operation).startswith(_RANDOM) and "random" not in a.code
     only = all(name.startswith(_RANDOM) or name in _OF_RANDOM for name in made)
     sure = not stock.look.tapes and not asks
-    if "tf.Variable(" in code and sure:
+    if "tf.Variable(" in a.code and sure:
         return Action.SMALLER_VARIABLE
     if shape and (asks or any(name.startswith(_RANDOM) for name in made)):
         return Action.SMALLER_VARIABLE if sure or only else None

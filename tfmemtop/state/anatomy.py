@@ -171,7 +171,7 @@ def _anatomy(
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
     known = [(used, number) for number, used in others or () if used is not None]
-    waiting = waited(hooked, failed)
+    waiting, stood = waited(hooked, failed), _stood(hooked, failed)
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     node = _node(error, complaint)
     made = made_at(hooked, node) if node else None
@@ -188,7 +188,7 @@ def _anatomy(
         operation=next((operation for operation in operations if operation), None),
         shape=error.shape if error else None,
         dtype=error.dtype if error else None,
-        line=f"{waiting.file}:{waiting.line}" if waiting and waiting.file else None,
+        line=f"{stood.file}:{stood.line}" if stood and stood.file else None,
         scratch=complaint is not None and complaint.harmless,
         message=error.message if error else "",
         in_use=in_use,
@@ -205,7 +205,7 @@ def _anatomy(
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),
         node=node,
         node_line=f"{made.file}:{made.line}" if made and made.file else None,
-        code=waiting.code if waiting else "",
+        code=stood.code if stood else "",
     )
 
 
@@ -219,15 +219,24 @@ def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
     """Return where the script stood while it waited for room, before an allocation failed at session second *failed*.
 
     Operations of one function may wait one after another, for 10 s each. No step is counted meanwhile, so an earlier
-    wait counts if no step has been counted since, or if the script then ended at the same line.
+    wait counts if no step has been counted since.
     """
-    waiting, error = hooked.waiting, hooked.error
+    waiting = hooked.waiting
     if waiting is None or _belongs(waiting.t, failed):
         return waiting
     course = hooked.steps.busiest
     still = course is not None and course.before(failed).t <= waiting.t + _COUNTED_S
-    still |= error is not None and (error.file, error.line) == (waiting.file, waiting.line)
     return waiting if still and waiting.t <= failed else None
+
+
+def _stood(hooked: Hooked, failed: float) -> events.Waiting | events.ScriptError | None:
+    """Return what has the line that waited: after a wait long before, the script's error, if it ended at the same line.
+
+    When that wait began says nothing of the failure: a loop comes to its lines again and again.
+    """
+    last, error = hooked.waiting, hooked.error
+    same = last and error and (error.file, error.line) == (last.file, last.line)
+    return waited(hooked, failed) or (error if same else None)
 
 
 def _belongs(t: float, failed: float) -> bool:
