@@ -84,6 +84,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
     [
         ("cpu-oom", None, Key.LIMIT_TOO_SMALL, "AddV2 asked for 16.0 MiB"),
         ("cpu-demo", None, Key.NONE, "at most 770.9 MiB in use, reached after 1 min 4 s; "),
+        ("h200-two-cards", None, Key.NONE, "466.2 MiB in use on one card"),
         ("h200-settings", 1, Key.RESERVED, "took 137.5 GiB of the card's 140.4 GiB"),
         ("settings/worker", None, Key.OTHERS, "two processes of this run fill the card"),
         ("settings/pytorch-full", None, Key.OTHERS, "Other processes hold 138.7 GiB of the card"),

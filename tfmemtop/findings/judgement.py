@@ -203,9 +203,11 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         sizes = f"from {format_bytes(min(own))} to {format_bytes(max(own))}"
         text = f"No memory problem {found}: each of {len(own)} processes has its own pool; their peaks are {sizes}."
         return Cause(Key.NONE, text, bytes=max(own))
-    pool = f"; TensorFlow's pool came to {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
+    of_many = " on one card" * (len(run.peaks) > 1)
+    came = f"pools{of_many} came to at most" if of_many else "pool came to"
+    pool = f"; TensorFlow's {came} {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
     waited = "; some requests had to wait for room" if found_no_room(state) else ""
-    held = f"at most {format_bytes(run.peak_in_use)} in use{_reached(state, run)}{pool}{waited}"
+    held = f"at most {format_bytes(run.peak_in_use)} in use{of_many}{_reached(state, run)}{pool}{waited}"
     if run.peak_in_use is None and others:
         held = others
     elif run.peak_in_use is None:

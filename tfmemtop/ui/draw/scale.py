@@ -90,7 +90,8 @@ class Scale(msgspec.Struct, frozen=True):
 def scale(choice: ScaleChoice, in_use: int, highest: int, whole: int | None, before: Scale | None = None) -> Scale:
     """Return the scale for a graph with *highest* bytes at most, of them *in_use* in use, on a card of *whole* bytes.
 
-    The scale *before* is kept while it fits, so that it does not change back and forth.
+    The scale *before* is kept while it fits, so that it does not change back and forth. Where nothing is used, the
+    automatic scale is the whole card.
     """
     nothing = choice is ScaleChoice.AUTO and not highest
     if whole and (choice is ScaleChoice.WHOLE or nothing):
