@@ -51,11 +51,12 @@ def kept(
     made: int = 0,
     file: str = "/a/train.py",
     traces: int = 9,
+    code: str = "",
 ) -> Cause | None:
     """Return who keeps the memory; *made* is how often one function, which is defined in *file*, was made anew."""
     traced = events.Traced("step", 99, traces, file, 12, anew=made)
     process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
-    return keeper(Scene(stock(census, *parts, device=device), need, process))
+    return keeper(Scene(stock(census, *parts, device=device), need, process, code))
 
 
 def part(operation: str, size: int, count: int = 1, kind: Kind = Kind.ACTIVATIONS, shape: Any = (256, 1024)) -> Part:
@@ -131,6 +132,8 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
         passed = kept(look(group(path, 36, 600 * MIB, items=36)))
         assert passed is not None and "An argument of a call keeps 36 tensors" in passed.text
         assert actions(passed) == [Action.KEEP_ARRAYS]
+        at_work = kept(look(group(path, 36, 600 * MIB, items=36)), code="whole = tf.stack(parts)")
+        assert at_work is not None and "`tf.stack(parts)`" in at_work.text
 
 
 def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:

@@ -83,7 +83,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if large is not None and large.key in _OF_THE_REQUEST and crowd is None:
         return large
     steady = trend is not None and rise_until([trend.whole.windows], began) is not None
-    kept = keeper(Scene(stock, Need(asked, whole, True, rose, steady), hooked))
+    kept = keeper(Scene(stock, Need(asked, whole, True, rose, steady), hooked, a.code))
     if crowd is not None and (kept is None or 2 * rose < (kept.bytes or 0)):
         return crowd
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):

@@ -270,8 +270,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         # The last look may be so old that it found but one or two in a list.
         listed = [one for one in scene.stock.kept if one.model and one.optimizer and "[" in one.holder]
         held = listed[0] if listed and "/" in of_layer else None
-        made = scene.hooked.waiting
-        running = scene.running if made and " for " in made.code else ""  # a comprehension's list has no name
+        running = scene.running if " for " in scene.code else ""  # a comprehension's list has no name
         where = f", some in {holder_name(held.holder.partition('[')[0])}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
         remedies = _apart(scene, alike.number, bool(of_layer) and not alike.slots, alike.slots, alike.same)

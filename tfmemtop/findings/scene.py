@@ -37,11 +37,15 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process."""
+    """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process.
+
+    ``code`` is the script's line that failed to get memory, empty where it is not known, or where nothing failed.
+    """
 
     stock: Inventory
     need: Need
     hooked: Hooked
+    code: str = ""
 
     def matters(self, size: int) -> bool:
         """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
@@ -68,8 +72,7 @@ class Scene(msgspec.Struct, frozen=True):
     @property
     def running(self) -> str:
         """The script's call that waited for room, with a space before it: ``as `list(data)` runs``; else empty."""
-        code = self.hooked.waiting.code if self.hooked.waiting else ""
-        call = code.partition(" = ")[2] or code
+        call = self.code.partition(" = ")[2] or self.code
         return f" as {quoted(call if len(call) <= _CODE else f'{call[:_CODE]}…')} runs" if call else ""
 
     def grew(self, size: int) -> bool:
