@@ -128,11 +128,10 @@ def _at(one: Chosen, wanted: str) -> tuple[Chosen, int | None]:
 
 
 def _spans(windows: list[Holders]) -> str:
-    spans: list[tuple[float, float]] = []
+    spans: list[list[float]] = []
     for one in windows:  # by their beginnings; those that overlap are one span
-        if spans and one.began <= spans[-1][1]:
-            spans[-1] = spans[-1][0], max(spans[-1][1], one.ended)
-        else:
-            spans.append((one.began, one.ended))
-    told = [(f"{began:.2f}", f"{ended:.2f}") for began, ended in spans]
-    return ", ".join(f"at {began} s" if began == ended else f"from {began} to {ended} s" for began, ended in told)
+        began, ended = round(one.began, 2), round(one.ended, 2)
+        if not spans or began > spans[-1][1]:
+            spans.append([began, ended])
+        spans[-1][1] = max(spans[-1][1], ended)
+    return ", ".join(f"at {a:.2f} s" if a == b else f"from {a:.2f} to {b:.2f} s" for a, b in spans)
