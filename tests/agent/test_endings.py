@@ -119,6 +119,7 @@ Detected at node sequential/conv defined at (most recent call last):
   File "/home/ada/train.py", line 3, in <module>
 
 <stack traces unavailable>
+Node: 'sequential/conv'
 the end
 \t [[{{node sequential/conv}}]]""")
 '''

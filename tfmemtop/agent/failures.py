@@ -22,7 +22,7 @@ _ALLOCATION = (
 full queues and quotas too, and some failed allocations are an InternalError or an UnknownError."""
 
 _TEXT, _LONG = 2000, 50_000  # characters
-_OF_THE_PLACE = "Graph execution", "Detected at", "Exception enc", "in user code:", "  ", "<stack traces unavailable>"
+_OF_THE_PLACE = "Graph execution", "Detected at", "Node: ", "Exception enc", "in user code:", "  ", "<stack traces"
 _MESSAGES = "_message", "message"
 """Attributes in which errors of TensorFlow's and other libraries' have their message, where no argument is one."""
 _NO_ERRORS = SystemExit, KeyboardInterrupt

@@ -188,7 +188,7 @@ def longer_loop(request: Request) -> Cause | None:
     who = at_line(operation_name(name) if name.startswith("__") else "TensorFlow", request.anatomy.line)
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
     told = f" (before, at most {most:,}): {sized}." if most else f": {sized}."
-    texts = f"{results} {why}{told}", f"{results}{told}", f"{who} keeps what {rounds:,} rounds of a loop made{told}"
+    texts = f"{results} {why}{told}", f"{results}{told}"
     remedy = Action.SHORTER_LOOP
     return Cause(
         Key.STEP_LARGER if most else Key.LIMIT_TOO_SMALL,

@@ -148,11 +148,13 @@ class Action:
     )
     BOUND_BATCH = Remedy("use a smaller batch (or split it into sizes that worked before)")
     BOUND_LENGTH = Remedy("limit the input's size (or length, to what worked before), or process it in parts")
-    SHORTER_LOOP = Remedy("use shorter sequences or smaller batches (or tf.recompute_grad around the loop's body)")
+    SHORTER_LOOP = Remedy(
+        "use fewer rounds or smaller batches (shorter sequences; or tf.recompute_grad around the loop's body)"
+    )
     CHECK_SHAPES = Remedy(
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
-    FEWER_ROWS = Remedy("compute fewer rows at a time: fewer examples, part of the data, or fewer rounds of a loop")
+    FEWER_ROWS = Remedy("compute fewer rows at a time: smaller batches, part of the data, or fewer rounds of a loop")
     IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
         "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"

@@ -47,8 +47,7 @@ _LOOK = (Action.SHOW_POOL,)
 class AllocationFailed(CauseFinding, frozen=True):
     """An allocation failed for good: TensorFlow raised an error, or ``crashed`` where it got no memory.
 
-    ``several`` if other processes of the run have pools too. ``began`` is how the text
-    begins.
+    ``several`` if other processes of the run have pools too. ``began`` is how the text begins.
     """
 
     severity = Severity.ERROR
@@ -197,8 +196,8 @@ class NoRoom(Finding, frozen=True):
 
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
-        ended = "for room until the run ended" if self.anatomy.still else "a long time for room, but the run went on"
-        began = "Requests wait for room" if self.going else f"Requests waited {ended}"
+        ended = "for memory until it ended" if self.anatomy.still else "a long time for memory, but went on"
+        began = "The run waits for memory" if self.going else f"The run waited {ended}"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
     @property
