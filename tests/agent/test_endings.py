@@ -164,7 +164,7 @@ def last_look(monitor: Monitor, forks: Forks, path: str, *wanted: str) -> Event:
 
     The script's end waits for a second at most. On a busy machine that may not do for a look, so it runs again then.
     """
-    for _ in range(5):
+    for _ in range(9):
         monitor.wait_for(lambda event: event["type"] == "hook_end")
         last = monitor.of("census", monitor.of("hook_end")[-1]["pid"])[-1]
         if set(wanted) <= {row[0] for row in last.get("alike", ())}:

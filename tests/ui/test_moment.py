@@ -110,6 +110,7 @@ async def test_a_terminal_that_has_become_too_small_for_a_graph_has_no_moment() 
     async with running(screen("h200-runs", 51.0), (80, 24)) as (pilot, _):
         await press(pilot, "c", "left")
         await pilot.resize_terminal(10, 3)
+        await drawn(pilot)
         await press(pilot, "home", "right", "left", "end")
         await pilot.resize_terminal(80, 24)
         assert "run 2" in text_of(await drawn(pilot))

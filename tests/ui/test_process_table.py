@@ -203,6 +203,12 @@ async def test_only_what_fits_is_shown_and_the_wheel_looks_further() -> None:
         assert app.lines()[2].strip() == "no process"
 
 
+async def test_one_column_is_cut_where_not_even_that_has_room() -> None:
+    async with Screen(crowd()).run_test(size=(8, 6)) as pilot:
+        await pilot.pause()
+        assert any("…" in line for line in app_of(pilot).lines())
+
+
 def _wheel(table: ProcessTable) -> MouseScrollDown:
     return MouseScrollDown(table, 5, 5, 0, 1, 0, False, False, False, 5, 5)
 

@@ -12,7 +12,7 @@ from textual.geometry import clamp
 from tfmemtop.safe import safe
 from tfmemtop.ui.draw.columns import Layout, Order
 from tfmemtop.ui.draw.glyphs import DOT, DOWN, LIMIT_MARK, UP
-from tfmemtop.ui.draw.lines import Line, Panel, fit
+from tfmemtop.ui.draw.lines import Line, Panel, cut, fit
 from tfmemtop.ui.draw.palette import DIM
 from tfmemtop.ui.draw.text import cut_left
 from tfmemtop.ui.keys import FILTERING, Hints
@@ -179,7 +179,8 @@ class RowTable(CursorPanel, Generic[R]):
         lines += [self.row_line(rows[index], chosen=index == self.index) for index in seen]
         if not rows:
             lines.append([Segment(fit(f"   {self.why_empty()}", width), DIM)])
-        return lines
+        end = max((start + wide for _, start, wide in self.laid_out.columns), default=0)
+        return lines if end <= width else [cut(line, width) for line in lines]  # one column stays in any case
 
     def _right(self, room: int, parts: list[str]) -> str:
         """Return the right end of the title, in about *room* cells: *parts*, and the filter."""
