@@ -312,23 +312,16 @@ def test_layers_that_are_run_eagerly_have_one_name_and_those_of_a_step_are_no_sm
 
 
 def test_what_fills_the_pool_has_a_larger_batch_than_before_though_the_request_is_of_no_known_operation() -> None:
-    def cause(
-        shape: list[int],
-        size: int = 800 * MIB,
-        name: str = "Relu",
-        *,
-        freed: bool = False,
-        own: events.Variable | None = None,
-    ) -> Cause | None:
+    def cause(shape: list[int], size: int = 800 * MIB, name: str = "Relu", **also: Any) -> Cause | None:
         steps = w.Window()
         steps.free(steps.allocate(8 * MIB, name, shape=[8, 128, 128, 16]))
         made = steps.allocate(size, name, shape=shape)
-        if freed:
+        if also.get("freed"):
             steps.free(made)
             steps.allocate(size, name, shape=shape)
         there = (part(name, size, shape=tuple(shape)),)
         wanted: dict[str, Any] = {"operation": "BiasAdd", "asked": 100 * MIB, "shape": shape}
-        census = look(variables=[own] if own else [])
+        census = look(variables=[also["own"]] if "own" in also else [])
         return request(census, steps.done(t=20.0), parts=there, **wanted)
 
     def text(*what: Any, **more: Any) -> str:

@@ -13,7 +13,7 @@ from tests.starting import ran
 from tests.streams import fold
 from tfmemtop.events import AllocatorLine, Input, Probe, ProbeState, RunEnd
 from tfmemtop.probe.cache import checksum_of
-from tfmemtop.state.anatomy import crashes
+from tfmemtop.state.shortages import crashes
 
 POOL = {"TF_CPU_ALLOCATOR_USE_BFC": "true", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256", "TF_CPP_MIN_LOG_LEVEL": "0"}
 MIB = 1 << 20

@@ -28,9 +28,9 @@ from tfmemtop.findings.rules.out_of_memory import CRASHES, AllocationFailed, NoR
 from tfmemtop.findings.rules.pool import KEPT, CachedButIdle, TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import on_full_cards
 from tfmemtop.state.lookup import once_per_revision, without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
+from tfmemtop.state.shortages import on_full_cards
 from tfmemtop.state.views import host_memory
 from tfmemtop.tensorflow_text import is_of_cuda
 from tfmemtop.units import format_bytes, spoken

@@ -26,9 +26,9 @@ from tfmemtop.findings.rules.pool import WHOLE_CARD
 from tfmemtop.findings.run_devices import PoolKind, hooked_of_run, pool_kind, run_devices, used_cards, variable
 from tfmemtop.reports.account import others_say, why_they_differ
 from tfmemtop.state.account import Account
-from tfmemtop.state.anatomy import anatomies
 from tfmemtop.state.lookup import without_tensorflow
 from tfmemtop.state.model import RunState
+from tfmemtop.state.shortages import anatomies
 from tfmemtop.tensorflow_text import GROWTH_VARIABLE
 from tfmemtop.units import counted, format_bytes, spoken
 

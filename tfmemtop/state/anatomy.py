@@ -1,21 +1,20 @@
 """An allocation that failed: what was requested, and the state of the pool and the device at that time."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from tfmemtop import events
-from tfmemtop.events.machine import is_cpu, is_gpu, is_pinned
+from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.attribution import made_at
-from tfmemtop.state.history import Trend
 from tfmemtop.state.located import lies_in
-from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run, surroundings
-from tfmemtop.state.model import RETRIED_S, Hooked, Pool, RunState, State, Surroundings
+from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by
+from tfmemtop.state.model import RETRIED_S, Hooked, State, Surroundings
 from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
 
-_LATER_S = 3.0  # the time that the script's output and files take to arrive here
+LATER_S = 3.0
+"""Seconds that the script's output and files take to arrive here."""
+
 _ROUNDING = 256  # bytes, to which BFC rounds a request up
 _SHORT = 40  # characters
 _COUNTED_S = 2.0  # the time after a step within which it is surely counted
@@ -97,53 +96,7 @@ class Anatomy(msgspec.Struct, frozen=True):
         return max(self.largest_free, min(room, self.card_free or 0))
 
 
-def anatomies(state: State) -> Iterator[Anatomy]:
-    """Yield the newest failure of each process of the newest run."""
-    for pid, process in state.processes.items():
-        if process.hooked and process.hooked.failure and of_run(state, pid):
-            failure = process.hooked.failure
-            yield _anatomy(state, pid, process.hooked, failure.around, failure.error.t, failure.error)
-
-
-def trying(state: State) -> Iterator[Anatomy]:
-    """Yield pools in which TensorFlow has found no room in the last 15 seconds, without an error so far.
-
-    Once the run has ended, yield those in which it had waited for longer than it tries for one request: up to the
-    end, or, if the run did not fail, at any time before.
-    """
-    run = state.run
-    for pid, process in state.processes.items():
-        hooked = process.hooked
-        if run is None or not hooked or (hooked.ended and run.going) or not of_run(state, pid):
-            continue
-        failed = hooked.failure.error.t if hooked.failure else float("-inf")
-        for device in {**hooked.pools, **hooked.allocators}:
-            at = _no_room_at(state, hooked, device)
-            if at is None or at <= failed + _LATER_S:
-                continue
-            pool = hooked.pools.get(device)
-            since = at if pool is None or pool.short_since is None else pool.short_since
-            lately = (state.now if run.ended is None else run.ended) - at < RETRIED_S
-            if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
-                around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
-                found = _anatomy(state, pid, hooked, around, at, None, device, scratch=True)
-                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=lately)
-
-
-def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
-    """Return the session second at which TensorFlow last found no room in a pool, ``None`` if it always did.
-
-    There is a map of that moment, unless the request was for scratch memory: for that, TensorFlow does not wait. It
-    only writes a line to the terminal.
-    """
-    pool = hooked.pools.get(device)
-    times = [pool.exhausted.t] if pool and pool.exhausted else []
-    scratch = [line for line in state.run.complaints if line.harmless] if state.run else []
-    times += [line.at for line in scratch if _of_allocator(hooked, line.allocator) == device]
-    return max(times, default=None)
-
-
-def _anatomy(
+def anatomy_of(
     state: State,
     pid: int,
     hooked: Hooked,
@@ -154,15 +107,18 @@ def _anatomy(
     *,
     scratch: bool = False,
 ) -> Anatomy:
-    """Return the anatomy of what failed at *failed*; with *scratch*, it may be a request for scratch memory."""
+    """Return the anatomy of what failed at second *failed* in process *pid*, with the readings *around* that time.
+
+    Without an *error*, it is of *device*. With *scratch*, it may be a request for scratch memory.
+    """
     complaint = _request(state, pid, hooked, device, failed, scratch, error.requested if error else None)
     if error is not None:
-        named = error.device or _of_allocator(hooked, complaint.allocator if complaint else None)
+        named = error.device or of_allocator(hooked, complaint.allocator if complaint else None)
         device = _pool_of(hooked, named) if named else _only(hooked, failed)
     reading = around.readings.get(device) if device else None
     pool = hooked.pools.get(device) if device else None
     moment = pool.exhausted if pool else None
-    if moment is not None and not _belongs(moment.t, failed):
+    if moment is not None and not belongs(moment.t, failed):
         moment = None
     shown = moment or (around.maps.get(device) if device else None)
     exact = moment is not None
@@ -222,7 +178,7 @@ def waited(hooked: Hooked, failed: float) -> events.Waiting | None:
     wait counts if no step has been counted since.
     """
     waiting = hooked.waiting
-    if waiting is None or _belongs(waiting.t, failed):
+    if waiting is None or belongs(waiting.t, failed):
         return waiting
     course = hooked.steps.busiest
     still = course is not None and course.before(failed).t <= waiting.t + _COUNTED_S
@@ -239,8 +195,9 @@ def _stood(hooked: Hooked, failed: float) -> events.Waiting | events.ScriptError
     return waited(hooked, failed) or (error if same else None)
 
 
-def _belongs(t: float, failed: float) -> bool:
-    return failed - RETRIED_S <= t <= failed + _LATER_S
+def belongs(t: float, failed: float) -> bool:
+    """Return whether what happened at second *t* of the session may be of an allocation that failed at *failed*."""
+    return failed - RETRIED_S <= t <= failed + LATER_S
 
 
 def _request(
@@ -256,7 +213,7 @@ def _request(
 
     Where the bytes of the *tensor* are known, it is a line about that many: other threads' requests may fail as well.
     """
-    near = [c for c in reversed(state.run.complaints) if _belongs(c.at, failed)] if state.run else []
+    near = [c for c in reversed(state.run.complaints) if belongs(c.at, failed)] if state.run else []
     near = [c for c in near if tensor is None or tensor <= c.size < tensor + _ROUNDING]
     return next((c for c in near if (scratch or not c.harmless) and _may_be_of(pid, hooked, device, c)), None)
 
@@ -264,10 +221,11 @@ def _request(
 def _may_be_of(pid: int, hooked: Hooked, device: str | None, complaint: events.AllocatorLine) -> bool:
     """Return whether *complaint* may be about *device*: its process, its allocator, or *device* may not be known."""
     ours = complaint.pid in (pid, None)
-    return ours and (device is None or _of_allocator(hooked, complaint.allocator) in (device, None))
+    return ours and (device is None or of_allocator(hooked, complaint.allocator) in (device, None))
 
 
-def _of_allocator(hooked: Hooked, name: str | None) -> str | None:
+def of_allocator(hooked: Hooked, name: str | None) -> str | None:
+    """Return the logical device of the allocator that TensorFlow calls *name*; ``None`` if it is not known."""
     return next((device for device, reading in hooked.allocators.items() if name and reading.allocator == name), None)
 
 
@@ -279,7 +237,7 @@ def _pool_of(hooked: Hooked, device: str) -> str:
 
 def _only(hooked: Hooked, failed: float) -> str | None:
     """Return the only pool that can have failed: the one that was copied as it ran out, or the only pool."""
-    written = [d for d, pool in hooked.pools.items() if pool.exhausted and _belongs(pool.exhausted.t, failed)]
+    written = [d for d, pool in hooked.pools.items() if pool.exhausted and belongs(pool.exhausted.t, failed)]
     known = written or [device for device in hooked.allocators if not is_pinned(device)]
     return known[0] if len(known) == 1 else None
 
@@ -315,31 +273,6 @@ def _card(
     return place.info.total, reading.free, None if reading.processes_missing else others
 
 
-_FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0
-"""A crash is put down to a pool that was full to the first share of its limit; or to the second, if the memory in use
-had not changed for so many seconds, as while TensorFlow waits for room."""
-
-
-def crashes(state: State, *, crashed: bool) -> Iterator[Anatomy]:
-    """Yield the allocations that failed as the newest run ended badly, or one of its children, without an error.
-
-    There is evidence for one: TensorFlow's own line that a pool ran out, or, if the run has *crashed*, a pool that was
-    nearly full, or in which an allocation waited. TensorFlow may crash in place of an error.
-    """
-    run = state.run
-    for pid, process in state.processes.items():
-        hooked = process.hooked
-        if run is None or hooked is None or not of_run(state, pid):
-            continue
-        child = pid != run.pid and hooked.lost is not None
-        for device, reading in hooked.allocators.items():
-            full, failed = crashed and _was_full(hooked, device, reading), failed_at(state, pid)
-            ran_out = (crashed or run.failed or child) and _ran_out(run, hooked, device, failed)
-            if not is_pinned(device) and (full or ran_out):
-                around = hooked.at_end or surroundings(state, hooked)
-                yield _anatomy(state, pid, hooked, around, failed, None, device)
-
-
 def short_of(total: int | None) -> int:
     """Return how many bytes of a card have to be free, by a reading once a second, so that CUDA can begin there."""
     return max(USUAL_CONTEXT, (total or 0) // 100)
@@ -354,70 +287,3 @@ def _about(state: State, pid: int) -> str:
     name = " ".join(words[: 2 if words[:1] == ["-m"] else 1])
     own = state.session is not None and state.session.user == user
     return ", ".join(filter(None, ("" if own else f"user {user}", name if len(name) <= _SHORT else "")))
-
-
-def on_full_cards(state: State) -> Iterator[Anatomy]:
-    """Yield the GPUs of the newest run's processes that had nearly nothing free at their end, or as a wait until then
-    began: these are ``still`` waiting.
-    """
-    for pid, process in state.processes.items():
-        hooked = process.hooked
-        if hooked is None or hooked.at_end is None or not of_run(state, pid):
-            continue
-        failed, ended = failed_at(state, pid), hooked.at_end
-        begun = any(share.pid == pid for card in ended.cards.values() for share in card.processes)
-        made: list[str | None] = [name for name in hooked.allocators if is_gpu(name)]
-        for device in made or [None] * begun:
-            pool = hooked.pools.get(device or "")
-            for around, still in ((ended, False), (_as_wait_began(pool, failed), True)):
-                found = _anatomy(state, pid, hooked, around, failed, None, device) if around else None
-                if found and found.card_free is not None and found.card_free < USUAL_CONTEXT:
-                    yield msgspec.structs.replace(found, still=still)
-
-
-def _as_wait_began(pool: Pool | None, t: float) -> Surroundings | None:
-    """Return the readings as a wait for room until *t* began; ``None`` if there was no wait, or a longer one.
-
-    TensorFlow looks at the card again only when its own pool gets memory back, and after ten seconds.
-    """
-    began = pool.short_since if pool else None
-    return pool.short_among if pool and began is not None and _belongs(began, t) else None
-
-
-def failed_at(state: State, pid: int) -> float:
-    """Return the time of the newest failure in process *pid*: of an error, else of the end of a child or of the run.
-
-    A process may need some seconds to end after its error.
-    """
-    process, run = state.processes.get(pid), state.run
-    if process and process.hooked and process.hooked.failure:
-        return process.hooked.failure.error.t
-    if process and process.hooked and process.hooked.error:
-        return process.hooked.error.t
-    if run is not None and process and process.hooked and process.hooked.lost is not None and pid != run.pid:
-        return process.hooked.lost
-    return run.ended if run is not None and run.ended is not None else state.now
-
-
-def _ran_out(run: RunState, hooked: Hooked, device: str, failed: float) -> bool:
-    mine = (one for one in run.complaints if not one.harmless and one.pid in (hooked.hello.pid, None))
-    return any(_of_allocator(hooked, one.allocator) == device for one in mine if _belongs(one.at, failed))
-
-
-def _was_full(hooked: Hooked, device: str, reading: events.Allocator) -> bool:
-    if not is_cpu(device) or not reading.limit:
-        return False
-    highest = max(reading.pool or 0, reading.peak_pool or 0, reading.peak or 0, reading.in_use or 0, reading.high or 0)
-    share = highest / reading.limit
-    return share >= _FULL or (share >= _HALF and _still(hooked.trends.get(device)) >= _WAITED_S)
-
-
-def _still(trend: Trend | None) -> float:
-    if trend is None or not trend.short.windows:
-        return 0.0
-    last, since = trend.short.windows[-1].low, trend.end
-    for window in reversed(trend.short.windows):
-        if not window.low == window.high == last:
-            break
-        since = window.start
-    return trend.end - since

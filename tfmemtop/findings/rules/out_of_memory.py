@@ -15,10 +15,11 @@ from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.state import State
-from tfmemtop.state.anatomy import Anatomy, anatomies, crashes, failed_at, trying
+from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import RETRIED_S
 from tfmemtop.state.program import program
+from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
 from tfmemtop.units import format_bytes
 
 _OLD_S = 2.0
