@@ -343,7 +343,7 @@ def test_a_run_that_was_ended_while_requests_waited_is_told_so_and_a_short_wait_
         return found(gpu(2 * GIB, OURS), waits, s.alive(59.0, 100, 900), end)
 
     assert "until it ended" in ended(20.0, 30.0, 40.0, 50.0)[NoRoom].said.text
-    assert "but went on" in ended(5.0, 15.0, 25.0, code=0)[NoRoom].said.text
+    assert "then went on" in ended(5.0, 15.0, 25.0, code=0)[NoRoom].said.text
     assert NoRoom not in ended(50.0) and NoRoom not in ended(5.0, 15.0, 25.0, code=1)
 
 

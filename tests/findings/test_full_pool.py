@@ -55,7 +55,7 @@ def test_what_chunks_have_beyond_their_tensors_is_told() -> None:
         made.holdings[0] = replace(made.holdings[0], requested=requested)
         return " ".join(told(full, made.done(t=20.0), error(operation="__inference_f_7")).cause.evidence)
 
-    assert "256.0 MiB more" in evidence(766 * MIB) and "more than the tensors" not in evidence(1000 * MIB)
+    assert "256.0 MiB larger" in evidence(766 * MIB) and "larger" not in evidence(1000 * MIB)
 
 
 def test_numbers_of_double_precision_may_be_single() -> None:

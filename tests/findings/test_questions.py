@@ -129,11 +129,11 @@ def test_after_running_out_no_limit_is_said_to_have_fitted() -> None:
     end = events.RunEnd(t=14.0, run=1, exit_code=0, signal=None)
     page = told(review([*begin(), *made, failed, end]))[Question.EFFICIENTLY]
     assert "rests on" not in page and "memory_limit" not in page
-    assert not lacking(page, "not known", "1.4 GiB would have been in use")
+    assert not lacking(page, "not known", "raised use to 1.4 GiB")
     assert "1362M" in told(review([*begin(), *made, end]))[Question.EFFICIENTLY]
     lower = reading(12.4, 100 * MIB, 908 * MIB, 1026 * MIB)
     page = told(review([*begin(), *made, lower, failed, end]))[Question.EFFICIENTLY]
-    assert "600.0 MiB would have been in use, no more" in page
+    assert "600.0 MiB, no more" in page
 
 
 def test_growth_that_took_the_card_all_the_same() -> None:

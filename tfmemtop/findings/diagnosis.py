@@ -207,7 +207,7 @@ def _unused(stock: Inventory) -> str:
     size = sum(part.bytes - part.requested for part in stock.parts)
     if size < _SHARE * stock.in_use:
         return ""
-    return f"Chunks have {format_bytes(size)} more than the tensors in them need."
+    return f"The chunks are {format_bytes(size)} larger in all than their tensors."
 
 
 def _tensors_word(stock: Inventory, code: str) -> str:

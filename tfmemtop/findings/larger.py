@@ -151,7 +151,9 @@ def _differs(request: Request) -> tuple[str, ...]:
     Or that the request joins a list.
     """
     if request.anatomy.shape and _joins_list(request.anatomy.node or ""):
-        return (f"It joins a list of {request.anatomy.shape[0]:,} tensors, such as the results of a loop's rounds.",)
+        return (
+            f"The request joins a list of {request.anatomy.shape[0]:,} tensors, such as one for each round of a loop.",
+        )
     name = operation_name(request.anatomy.operation)
     for course in request.hooked.steps.courses.values():
         for one in course.function.changed if name == f"tf.function {quoted(course.function.name)}" else ():

@@ -58,8 +58,8 @@ _EAGER = "parts.append(part.numpy())  # in place of tf.concat", "np.concatenate(
 _IN_GRAPH = ("parts = parts.write(i, part)  # a tf.TensorArray, in place of tf.concat; after the loop: parts.concat()",)
 
 _BY_ROW = (
-    "tape.jacobian(y, x, experimental_use_pfor=False)  # row by row; needs persistent=True",
-    "tape.batch_jacobian(y, x)  # if each y[i] depends on x[i] alone: x are examples, no variables",
+    "tape.jacobian(y, x, experimental_use_pfor=False)  # row by row, on a tape with persistent=True",
+    "tape.batch_jacobian(y, x)  # if y[i] depends only on x[i]; x: the input batch, not variables",
 )
 
 _WRAPPER = "error_handler.<locals>"

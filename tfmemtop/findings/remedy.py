@@ -95,7 +95,7 @@ class Action:
         "smaller ones, or keep the weights of those that rest as arrays, model.get_weights()"
     )
     BOUND_CACHE = Remedy(
-        "keep only the newest, and delete the old: maxsize for a cache; the old model before a new one is made"
+        "keep only the newest, and delete the old: set maxsize on a cache; delete the old model before making a new one"
     )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     PROCESS_EACH = Remedy("use a process per model; clear_session frees none: the end of a process frees all of it")
@@ -166,8 +166,8 @@ class Action:
     PAD_ALIKE = Remedy("put rows of similar length into one batch (bucket_by_sequence_length), or bound the length")
     REDUCED_FORM = Remedy("use full_matrices=False: the result then has only the columns that the matrix needs")
     CONCAT_ON_HOST = Remedy(
-        "limit its length, or preallocate it: keep the newest rows; or fill one tensor of the whole length; or keep "
-        "arrays in a list (tensor.numpy()), to concatenate once"
+        "limit its length, or preallocate it: keep only its newest rows; or make it in full length, and fill it; or "
+        "append tensor.numpy() to a list, and concatenate once"
     )
     KEEP_SPARSE = Remedy("keep the gradient as IndexedSlices: change only the rows that were used")
     TRACE_HOST = Remedy(
@@ -193,7 +193,7 @@ class Action:
     EXPAND_SEGMENTS = Remedy(
         "let PyTorch's segments grow, with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("E",)
     )
-    HIDE_FROM_TENSORFLOW = Remedy("hide the GPU from a TensorFlow that only prepares data")
+    HIDE_FROM_TENSORFLOW = Remedy("hide the GPU from TensorFlow where it only prepares data")
 
 
 def raise_limit(tried: int | None, *, on_cpu: bool) -> Remedy:

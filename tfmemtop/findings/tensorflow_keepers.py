@@ -47,7 +47,7 @@ def constants_captured(scene: Scene) -> Cause | None:
     what = f"was defined {made.anew} times" if anew else f"was traced {made.traces} times"
     why = f", as {quoted(changed[0].argument)} changed" if changed else ""
     name, place = f"tf.function {quoted(made.name)}", f" ({spot(made.file, made.line)})"
-    line = f" of line {each.line.line}" if each.line and each.line.file == made.file else ""
+    line = f" from line {each.line.line}" if each.line and each.line.file == made.file else ""
     known = (place, why, line), ("", why, line), ("", why, ""), (place, "", line), (place, "", ""), ("", "", "")
     texts = (f"{name}{at} {what}{why}; each graph keeps an array{of}: {scene.sized(size)}." for at, why, of in known)
     remedy = Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS

@@ -257,7 +257,7 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
     if run.out_of_memory and requests:
         size = max(requests)
         no_more = "" if size > run.peak_in_use else ", no more than the peak"
-        yield f"With the request that failed, {format_bytes(size)} would have been in use{no_more}."
+        yield f"The request that failed would have raised use to {format_bytes(size)}{no_more}."
     yield from more
 
 

@@ -197,7 +197,7 @@ class NoRoom(Finding, frozen=True):
 
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
-        ended = "for memory until it ended" if self.anatomy.still else "a long time for memory, but went on"
+        ended = "for memory until it ended" if self.anatomy.still else "a long time for memory, then went on"
         began = "The run waits for memory" if self.going else f"The run waited {ended}"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
