@@ -125,13 +125,13 @@ class Census:
             self._tensors_costly = cost > COST_S
         self._send(self._fields(self._tensors, variables, look, moment), cost, asked)
 
-    def tell_last(self, until: float, raised: bool) -> None:
+    def tell_last(self, seconds: float, until: float, raised: bool) -> None:
         """Take a census with a look for tensors as the script ends, and send it, if there is time for it *until* then.
 
-        This runs in the script's thread. *raised* is whether an exception has ended the script.
+        This runs in the script's thread, of whose time it takes so many *seconds* at most. *raised* is whether an
+        exception has ended the script.
         """
-        seconds = until - time.monotonic()
-        if self._tensors is None or seconds <= 0:
+        if self._tensors is None or time.monotonic() >= until:
             return
         began = time.thread_time()
         self.variables.look()

@@ -25,6 +25,7 @@ _FAREWELLS = 3  # attempts to send the last event: a signal of the script's may 
 _GOODBYE_S = 0.5  # the longest time that the agent's last work takes as the script ends
 _OUT_OF_MEMORY_S = 1.0  # the same, where memory ran out: then what the script held is the answer
 _AFTER_LOOK_S = 0.15  # of this time, what is left after the look for tensors
+_BUSY = 4  # on a machine so busy that a thread gets a quarter of a core, the work takes so many times as long
 _LAST_LOOK_FROM = 16 << 20  # bytes that a pool must hold for that look
 
 
@@ -187,12 +188,12 @@ class Agent:
             self.messenger.send("script_error", **error)
         ran_out = error is not None and (error["kind"] == "ResourceExhaustedError" or is_exhaustion(error["message"]))
         most_s = _OUT_OF_MEMORY_S if ran_out else _GOODBYE_S
-        until, patience_s = time.monotonic() + most_s, max(_GOODBYE_S, most_s - 2 * _AFTER_LOOK_S)
+        until, look_s = time.monotonic() + _BUSY * most_s, most_s - _AFTER_LOOK_S
         sampler = self._sampler
-        if sampler is not None and sampler.stop(patience_s) and sampler.held >= _LAST_LOOK_FROM:
+        if sampler is not None and sampler.stop(_BUSY * _GOODBYE_S) and sampler.held >= _LAST_LOOK_FROM:
             self._parts.collector.needed = False
             raised = error is not None
-            self.messenger.guarded("census", self._parts.census.tell_last, until - _AFTER_LOOK_S, raised)
+            self.messenger.guarded("census", self._parts.census.tell_last, look_s, until - _AFTER_LOOK_S, raised)
         self.messenger.goodbye()
 
 
