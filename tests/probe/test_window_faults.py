@@ -1,9 +1,10 @@
-"""The probe's windows in difficult cases: a fork while a recording ends, and more functions than the probe stores."""
+"""The probe's windows in difficult cases: a fork while a recording ends, more functions or records than it stores."""
 
 from pathlib import Path
 
 from tests.forked import Fork
 from tests.hooked import outcome
+from tfmemtop.engine.sources.window_file import read_window
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +83,11 @@ for number in range(2, 4):
     print(waited[0] == child and os.waitstatus_to_exitcode(waited[1]), flush=True)
     ending.join()
     ended()
+assert windows.start(folder + "/late.window", [(2, 0)], "", Limits(0, 600.0, 500, most, most, 0.9))
+many(tf.constant(count))
+for _ in range(3):
+    train(ones)
+print(ended().bytes, flush=True)
 os._exit(0)
 """
 
@@ -90,7 +96,10 @@ def test_forks_and_many_functions(forked_bare: Fork, library: Path, tmp_path: Pa
     process = forked_bare(SCRIPT, str(library), str(tmp_path), str(ROOT), TF_CPU_BFC_MEM_LIMIT_IN_MB="2048")
     done = outcome(process)
     assert done.code == 0, done.err
-    forbidden, functions, *children = done.out.splitlines()
+    forbidden, functions, *children, late = done.out.splitlines()
     assert forbidden == "False", "a profiler of the script's comes first"
     assert functions == "1 train", "its step was seen"
     assert children == ["0"] * 2, "no child waits for a lock that only its parent's thread would have released"
+    cut = read_window(tmp_path, "late.window", int(late))
+    assert len(cut.records) == 1000, "twice as many as were wanted, where more had been recorded in one go"
+    assert cut.steps == [], "no step without its allocations"

@@ -317,12 +317,14 @@ class Window {
     return -1;
   }
 
-  // Moves the records up to `until` to settled_, in the order of time: no older record can follow.
+  // Moves the records up to `until` to settled_, in the order of time: no older record can follow. On a busy machine far
+  // more may have been recorded than was wanted. Then the file ends with the last record that fits.
   void Settle(int64_t until) {
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const RecordRow& a, const RecordRow& b) { return a.at_ns < b.at_ns; });
     const auto end = std::find_if(waiting_.begin(), waiting_.end(), [=](const RecordRow& row) { return row.at_ns > until; });
-    for (auto row = waiting_.begin(); row != end; ++row) {
+    const auto last = waiting_.begin() + std::min<int64_t>(end - waiting_.begin(), most_records_ - recorded_);
+    for (auto row = waiting_.begin(); row != last; ++row) {
       Place& place = places_[row->pool];
       if (wanted_.steps > 0 && row->in_use > place.highest) {  // the step is not over yet
         place.highest = row->in_use;
@@ -330,6 +332,8 @@ class Window {
       }
       settled_.push_back(*row);
     }
+    recorded_ += last - waiting_.begin();
+    if (last != end && cut_at_ == INT64_MAX) cut_at_ = last->at_ns;
     waiting_.erase(waiting_.begin(), end);
   }
 
@@ -363,7 +367,9 @@ class Window {
       if (steps_.Enough(true)) {
         const auto& steps = steps_.steps();
         const size_t most = std::min(steps.size(), kMostSteps);
-        for (auto step = steps.end() - most; step != steps.end(); ++step) rows.push_back({step->begin, step->end});
+        for (auto step = steps.end() - most; step != steps.end(); ++step) {
+          if (step->end < cut_at_) rows.push_back({step->begin, step->end});
+        }
       }
       Append(content_, kSteps, rows);
       Append(content_, kCalls, calls_.Made());
@@ -386,7 +392,9 @@ class Window {
   }
 
   static constexpr size_t kFlush = 1 << 14;  // records
-  static constexpr size_t kMostSteps = 1 << 16, kMostPython = 1 << 16;  // as engine/sources/window_file.py expects
+  // These three as engine/sources/window_file.py expects.
+  static constexpr size_t kMostSteps = 1 << 16, kMostPython = 1 << 16;
+  static constexpr int64_t kMostRecords = 1 << 19;
   static constexpr int64_t kRising = 10;  // while more and more is in use, a window may last so many times as long
   static constexpr int64_t kFlushAfter_ns = 1000000000;
 
@@ -402,6 +410,8 @@ class Window {
   std::unordered_map<int64_t, uint32_t> threads_;
   std::vector<RecordRow> waiting_, settled_;
   std::string content_;
+  const int64_t most_records_ = std::min(2 * wanted_.most_allocations, kMostRecords);
+  int64_t recorded_ = 0, cut_at_ = INT64_MAX;
   int64_t began_ = 0, risen_ = 0, flushed_ = 0, held_ns_ = 0, looked_ = 0, cpu_began_ns_ = -1;
   size_t ran_python_ = 0;
   std::vector<PythonRow> python_;
