@@ -47,7 +47,7 @@ def test_a_small_pool_beside_a_large_process_is_not_called_fragmented() -> None:
     full = moment(8704 * 1024, 10 * MIB, 700 * 1024)
     told = cause(crowded(), full, error(requested=MIB))
     assert (told.key, told.bytes) == (Key.OTHERS, 132 * GIB)
-    assert "Another process (pid 900, other.py) holds" in told.text and "10.0 MiB" in told.text
+    assert "Another process (pid 900, other.py) held" in told.text and "10.0 MiB" in told.text
     room = s.device_reading(29.6, {900: 80 * GIB})
     assert cause(crowded(), room, full, error(requested=MIB)).key is Key.FRAGMENTATION, "much of the card was free"
     assert cause(crowded(own_limit=10 * MIB), full, error(requested=MIB)).key is Key.LIMIT_TOO_SMALL
@@ -105,7 +105,7 @@ def test_cuda_cannot_begin_on_a_card_that_another_process_holds() -> None:
     message = "cudaSetDevice() on GPU:0 failed. Status: out of memory"
     failed = events.OutOfMemory(t=30.0, pid=100, message=message, device=parse_exhausted(message).device)
     before = [*begin(gpus=2), s.device_reading(29.5, {7: 138 * GIB, 8: GIB})]
-    text = "Another process (pid 7) holds 138.0 GiB of the card"
+    text = "Another process (pid 7) held 138.0 GiB of the card"
     assert text in cause(before, s.device_reading(29.5, {9: GIB}, index=1), failed).text
     # Which of two full cards it was does not matter.
     assert "(pid 7)" in cause(before, s.device_reading(29.5, {9: 139 * GIB}, index=1), failed).text

@@ -87,7 +87,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("h200-two-cards", None, Key.NONE, "466.2 MiB in use on one card"),
         ("h200-settings", 1, Key.RESERVED, "took 137.5 GiB of the card's 140.4 GiB"),
         ("settings/worker", None, Key.OTHERS, "two processes of this run fill the card"),
-        ("settings/pytorch-full", None, Key.OTHERS, "Other processes hold 138.7 GiB of the card"),
+        ("settings/pytorch-full", None, Key.OTHERS, "Other processes held 138.7 GiB of the card"),
         ("h100-resnet-xla", None, Key.NONE, "at most 5.3 GiB in use"),
         ("leaks/growing-batch-eager", None, Key.LIMIT_TOO_SMALL, "in use: 18 tensors of [48000,256] 843.8"),
         ("leaks/leak", None, Key.TENSORS_KEPT, "losses"),

@@ -78,6 +78,7 @@ class Action:
     RUN_AGAIN = Remedy("run it again", ("R",), screen_only=True)
     RUN_WHEN_FREE = Remedy("run it again when the card is free", ("R",))
     CHANGE_SETTINGS = Remedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True)
+    CHANGE_WITHOUT_GPU = Remedy("change how it runs", ("L", "A", "E"), screen_only=True)
     QUIT = Remedy("quit", ("q",), screen_only=True)
     SHOW_LINES = Remedy("run it with TF_CPP_MIN_LOG_LEVEL=0: TensorFlow's own lines then name the size", ("E",))
     SHOW_POOL = Remedy("look at the pool's chunks", ("M",), screen_only=True)

@@ -293,12 +293,12 @@ def _known_others(a: Anatomy) -> int:
 
 
 def _others(a: Anatomy) -> str:
-    """Return who holds what others hold of the card: one process, if it has nearly all of that."""
+    """Return who held what others held of the card: one process, if it has nearly all of that."""
     others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
     if used < _NEARLY * others:
-        return f"Other processes hold {format_bytes(others)} of the card"
+        return f"Other processes held {format_bytes(others)} of the card"
     about = f", {a.other_program}" if a.other_program else ""
-    return f"Another process (pid {pid}{about}) holds {format_bytes(used)} of the card"
+    return f"Another process (pid {pid}{about}) held {format_bytes(used)} of the card"
 
 
 def _pool_limit(a: Anatomy) -> str:

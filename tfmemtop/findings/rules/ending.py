@@ -27,11 +27,12 @@ class RunEnded(Finding, frozen=True):
     took_s: float
     stopped: bool = False
     ours: bool = True  # tfmemtop had started it, and can do so again
+    has_gpus: bool = True
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        again = (Action.RUN_AGAIN, Action.CHANGE_SETTINGS) if self.ours else ()
-        return *again, Action.QUIT
+        change = Action.CHANGE_SETTINGS if self.has_gpus else Action.CHANGE_WITHOUT_GPU
+        return (Action.RUN_AGAIN, change, Action.QUIT) if self.ours else (Action.QUIT,)
 
     @property
     def severity(self) -> Severity:
@@ -85,7 +86,7 @@ def how_it_ended(state: State) -> Iterator[RunEnded | MemoryReleasing | MemoryHe
     if stopping and stopping.held:
         yield MemoryHeld(run.run, stopping.held)
     stopped = run.stopped and run.ending.signal in _SENT
-    yield RunEnded(run.run, run.ending, run.ended - run.started, stopped, not run.outside)
+    yield RunEnded(run.run, run.ending, run.ended - run.started, stopped, not run.outside, bool(state.devices))
 
 
 _FINAL = "Showing its final state."

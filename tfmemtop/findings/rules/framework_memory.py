@@ -178,7 +178,7 @@ def _held_by_others(requested: int, free: int | None, ours: int | None, card: in
     others = card - free - ours
     if not 0 < asked - free <= others or others < HELD_SHARE * card:
         return None
-    text = f"Other processes hold {format_bytes(others)} of the card."
+    text = f"Other processes held {format_bytes(others)} of the card."
     return Cause(Key.OTHERS, text, "other processes", others, remedies=(Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU))
 
 
