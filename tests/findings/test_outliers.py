@@ -85,12 +85,17 @@ def test_where_only_an_operations_name_is_known_it_must_have_asked_for_each_size
 
 
 def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_lets_grow() -> None:
-    def cause(rows: list[int], name: str = "bank.keys", share: int = 500) -> Cause | None:
-        steps = w.Window(number=1)
+    def window(rows: list[int], number: int = 1) -> events.Holders:
+        steps = w.Window(number=number)
         for each in rows:
             steps.allocate(each * 4096, "ConcatV2", shape=[each, 1024], dtype="float32")
+        return steps.done(t=20.0 + number)
+
+    def cause(*rows: list[int], name: str = "bank.keys", share: int = 500, weights: int = 0) -> Cause | None:
         grown = replace(part("ConcatV2", share * MIB, shape=(9000, 1024)), python_name=name)
-        return larger_each_time(stock(look(), grown), hooked(steps.done(t=20.0)))
+        kernel = events.Variable("dense/kernel", "trainable", [weights, 1024], "float32", "GPU:0", weights * 4096)
+        there = stock(look(variables=[kernel]), grown)
+        return larger_each_time(there, hooked(*(window(each, number) for number, each in enumerate(rows, 1))))
 
     growing = cause([*range(1000, 9000, 1000), 9000])
     assert growing is not None and (growing.key, growing.holder) == (Key.GROWN_BY_COPYING, "bank.keys")
@@ -100,6 +105,10 @@ def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_let
     assert cause([*range(1000, 9000, 1000), 9000], share=499) is None, "other memory is more"
     assert cause([*range(2000, 8000, 1000), 9000]) is None, "so few may be layers"
     assert cause([*range(1000, 9000, 1000), 2000, 9000]) is None, "batches of all lengths do not grow"
+    assert cause([*range(1000, 5000, 1000)], [*range(4000, 10000, 1000)]) == growing, "each window has few of them"
+    assert cause([*range(2000, 10000, 1000)], [*range(1000, 9000, 1000)]) is None
+    with_gradients = [*range(1000, 5000, 1000), 64, *range(5000, 10000, 1000), 64]
+    assert cause(with_gradients) is None and cause(with_gradients, weights=64) == growing
 
 
 def test_a_tensor_that_grows_in_a_loop_of_a_graph() -> None:

@@ -1,7 +1,7 @@
 """Memory that rises: whether a series of readings does, and the cause that what is in use is larger each time. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -148,8 +148,8 @@ def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) 
     Where memory rose by *rise* bytes, and there would have been room without that: most of these, held in Python.
     """
     windows = recorded(hooked.windows.get(stock.device))  # in the order of time
-    made = [found for window in windows if (found := _of_many_shapes(window))]
-    parts = [(part, first) for part in stock.parts if (first := _first(part, made))]
+    made = [found for window in windows if (found := _of_several_shapes(window))]
+    parts = [(part, first) for part in stock.parts if (first := _first(part, made, stock.shapes))]
     size = sum(part.bytes for part, _ in parts)
     if not parts:
         return None
@@ -170,27 +170,33 @@ def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) 
 
 
 @lru_cache(REMEMBERED)
-def _of_many_shapes(window: Holders) -> dict[str, list[Shape]]:
-    """Return the shapes of the results of each operation in the order of time, where there are many different ones."""
+def _of_several_shapes(window: Holders) -> dict[str, list[Shape]]:
+    """Return the shapes of the results of each operation in the order of time, where there are different ones."""
     course = unpacked(window)
     kinds = [(course.name(kind), tuple(kind.shape or ())) for kind in course.kinds]
     different = Counter(name for name, _ in set(kinds))
-    made: dict[str, list[Shape]] = {name: [] for name, number in different.items() if number >= MANY}
+    made: dict[str, list[Shape]] = {name: [] for name, number in different.items() if number > 1}
     for name, shape in (kinds[place] for place in course.holdings if made):
         if name in made:
             made[name].append(shape)
     return made
 
 
-def _first(part: Part, made: list[dict[str, list[Shape]]]) -> Shape | None:
-    """Return the first of the shapes that led to that of *part*: each larger than the one before, in one dimension."""
+def _first(part: Part, made: list[dict[str, list[Shape]]], variables: Collection[Shape]) -> Shape | None:
+    """Return the first of the shapes that led to that of *part*: each larger than the one before, in one dimension.
+
+    The shapes of *variables* are those of their gradients, which an operation of the same name may make.
+    """
     last = part.shape or ()
+    firsts: list[Shape] = []
+    seen: set[Shape] = set()
     for window in made:
-        like = [shape for shape in window.get(part.operation, ()) if _differ(shape, last) <= 1]
-        grew = all(_differ(old, new) <= 1 and old <= new for old, new in pairwise([*like, last]))
-        if grew and len(set(like)) >= MANY:
-            return like[0]
-    return None
+        like = [one for one in window.get(part.operation, ()) if _differ(one, last) <= 1 and one not in variables]
+        firsts += like[:1]
+        seen.update(like)
+        if any(_differ(old, new) > 1 or old > new for each in (firsts, [*like, last]) for old, new in pairwise(each)):
+            return None
+    return firsts[0] if len(seen) >= MANY else None
 
 
 def _differ(one: Shape, other: Shape) -> int:
