@@ -157,6 +157,15 @@ def test_where_nothing_was_read_the_verdict_says_why() -> None:
     assert read.key is Key.NONE and read.bytes == 200 * s.MIB and "200.0 MiB in use, reached after 4 s" in read.text
 
 
+def test_who_has_given_the_cpu_a_pool_is_not_told_to_do_so() -> None:
+    run = s.run(settings=Settings(cpu_pool=512 * s.MIB))
+    begun = [s.session(), run, s.process(0.3, 100), s.alive(1.0, 100), s.hook(1.1, 100)]
+    going = verdict(review(begun))
+    assert going is not None and "has not made its devices so far" in going.text and not going.remedies
+    ended = verdict(review([*begun, RunEnd(t=6.0, run=1, exit_code=0, signal=None)]))
+    assert ended is not None and "was read" in ended.text and not ended.remedies
+
+
 def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     """The script's own error is the best evidence, then its last line; else only how it ended is known."""
     read = s.hook(1.1, 100), s.allocator(5.0, 100, 200 * s.MIB, name="CPU:0")

@@ -32,6 +32,7 @@ from tfmemtop.state.lookup import once_per_revision, without_tensorflow
 from tfmemtop.state.model import Hooked, RunState
 from tfmemtop.state.shortages import on_full_cards
 from tfmemtop.state.views import host_memory
+from tfmemtop.state.waiting import waiting
 from tfmemtop.tensorflow_text import is_of_cuda
 from tfmemtop.units import format_bytes, spoken
 
@@ -242,10 +243,14 @@ def peaks_of_processes(state: State) -> list[int]:
 
 def _unread(state: State, run: RunState) -> str:
     """Return why nothing was read of TensorFlow's memory."""
-    if not any(hooked_of_run(state)):
-        return "tfmemtop saw no process use TensorFlow."
+    hooks, so_far = [hooked for _, hooked in hooked_of_run(state)], " so far" * run.going
+    if not hooks:
+        return f"tfmemtop saw no process use TensorFlow{so_far}."
     if names := " and ".join(framework.name.title for framework in without_tensorflow(state)):
         return f"Nothing was measured: on the CPU, there is no pool of {names}."
-    if pool_kind(run).on_gpu:
-        return "No memory of TensorFlow was read."
+    if run.going and not any(hooked.initialised or hooked.effective for hooked in hooks):
+        return "TensorFlow has not made its devices so far: it does with its first operation."
+    waits = waiting(state)
+    if pool_kind(run).on_gpu or (waits and waits.pool_chosen):
+        return f"No memory of TensorFlow was read{so_far}."
     return _NO_POOL
