@@ -74,6 +74,15 @@ def test_a_leak_is_told_though_somebody_ended_the_run() -> None:
     assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
 
 
+def test_while_a_request_waits_for_room_the_run_waits_and_memory_rises_no_more() -> None:
+    told = list(recording.read(RECORDINGS / "leak.jsonl").events())
+    failed = next(at for at, one in enumerate(told) if isinstance(one, events.OutOfMemory))
+    cause = verdict(review(told[:failed], alive=True))
+    assert cause is not None and cause.text.startswith("The run waits for memory") and "`losses`" in cause.text
+    state = fold(told[:failed])
+    assert not [one for one in findings(state) if isinstance(one, Leak)]
+
+
 def test_a_store_that_has_filled_up_is_no_leak() -> None:
     """It holds the last 500 observations, and was full after a third of the run."""
     cause = cause_of("h100-filled")

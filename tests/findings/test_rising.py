@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.findings.situations import begin, effective, reading
+from tests.findings.situations import begin, effective, found, reading
 from tests.findings.test_keepers import look
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.rising import may_rise, merged, rises
-from tfmemtop.findings.rules.leaks import WindowWishes
+from tfmemtop.findings.rising import has_stopped, may_rise, merged, rises
+from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.state.history import UseWindow
 
 
@@ -41,3 +41,28 @@ def test_the_look_at_three_windows_passes_over_no_rise(steps: list[tuple[int, in
     whole = merged(windows, times)
     if whole and rises([one.low for one in whole]) and rises([one.high for one in whole]):
         assert may_rise(windows, times)
+
+
+def test_memory_that_rose_has_stopped_once_it_pauses_for_longer_than_ever_before() -> None:
+    def stopped(pause: int, flat: int) -> bool:
+        """It rose for a minute, but for *pause* seconds in every twenty, and has been *flat* for some time."""
+        rise = [MIB * (second - pause * (second // 20)) for second in range(60) if second % 20 >= pause or not second]
+        at = [second for second in range(60) if second % 20 >= pause or not second]
+        lows = {**dict(zip(at, rise, strict=True)), **{60 + i: rise[-1] for i in range(flat)}}
+        held, windows = 0, []
+        for second in range(60 + flat):
+            held = max(held, lows.get(second, 0))
+            windows.append(UseWindow(float(second), held, held + MIB))
+        return has_stopped(windows)
+
+    assert [stopped(pause=0, flat=flat) for flat in (0, 4, 8)] == [False, False, True]
+    assert [stopped(pause=8, flat=flat) for flat in (0, 8, 20)] == [False, False, True]
+
+
+def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:
+    def told(full_after: int, seconds: int) -> bool:
+        use = [GIB + 16 * MIB * min(i // 10, full_after) for i in range(seconds * 10)]
+        stream = [reading(3.0 + i / 10, size, pool=4 * GIB, limit=4 * GIB) for i, size in enumerate(use)]
+        return Leak in found(begin(), effective(True), stream)
+
+    assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=50)

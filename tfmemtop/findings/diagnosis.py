@@ -15,7 +15,7 @@ from tfmemtop.findings.names import capital, holder_name, tensor_text
 from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, raise_limit, without_batches
 from tfmemtop.findings.request import Request, makes_variable
-from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, retained, rise_until
+from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
 from tfmemtop.findings.scene import MANY, Need, Scene
 from tfmemtop.state import State
@@ -364,7 +364,10 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     late = _rise(trend, float("inf"), _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= _FULLER * limit
-    if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not trend.whole.windows:
+    windows = trend.whole.windows
+    if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not windows:
+        return None
+    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :]):
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.

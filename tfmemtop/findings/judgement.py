@@ -88,7 +88,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         text = f"The kernel killed the run: host memory ran out{f'; the limit is {limited}' if limited else ''}."
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
-        if isinstance(finding, NoRoom) and finding.waited:
+        if isinstance(finding, NoRoom) and (finding.waited or (going and finding.waits)):
             return finding.told(_between_two(finding, found)), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)

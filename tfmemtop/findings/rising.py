@@ -29,6 +29,9 @@ _JUMP = 0.4
 _LAG = 3
 """The values of a pair are this many apart. So a use that rises only with every third value is steady too."""
 
+_PAUSE_S, _LONGER = 5.0, 2
+"""A rise that has paused for so many seconds, and so many times as long as ever before, has come to an end."""
+
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
 
@@ -128,6 +131,22 @@ def rises(values: list[int]) -> bool:
 
 def _goes_on(first: int, middle: int, last: int) -> bool:
     return last > first and last - middle >= (middle - first) / 2
+
+
+def has_stopped(windows: Sequence[UseWindow]) -> bool:
+    """Return whether memory that rose in *windows* has paused at their end for much longer than ever before.
+
+    A buffer is full then, or a phase is over. So it rises no more, though it did so for most of the time.
+    """
+    kept = retained(window.low for window in windows)
+    least = (kept[-1] - kept[0]) / len(kept) / 2
+    level, higher = kept[0], []
+    for window, value in zip(windows, kept, strict=True):
+        if value >= level + least:
+            level = value
+            higher.append(window.start)
+    longest = max((after - before for before, after in pairwise(higher)), default=float("inf"))
+    return windows[-1].start - higher[-1] > max(_PAUSE_S, _LONGER * longest) if higher else False
 
 
 def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:

@@ -10,7 +10,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.rising import BEGINS, may_rise, merged, rises, slope
+from tfmemtop.findings.rising import BEGINS, has_stopped, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
@@ -76,8 +76,8 @@ class Leak(DeviceFinding, frozen=True):
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the memory is used up at this pace; ``None`` where that is not known, or if it is used up."""
-        return self.room / self.rise if self.room is not None and self.room > 0 else None
+        """Seconds until the memory is used up at this pace; ``None`` where that is not known, or less than one."""
+        return self.room / self.rise if self.room is not None and self.room > self.rise else None
 
     @property
     def left_steps(self) -> float | None:
@@ -102,8 +102,8 @@ class Leak(DeviceFinding, frozen=True):
 
     @property
     def said(self) -> Said:
-        has = "It rose" if self.ended else "It has been rising"
-        figures = f"{has} for {spoken(max(1.0, self.span_s))}, also at its lowest points."
+        rose = "for" if self.ended else "in the last"
+        figures = f"It rose {rose} {spoken(max(1.0, self.span_s))}, also at its lowest points."
         if self.left_s is not None:
             steps = f" ({rough(self.left_steps)} {self.unit})" if self.left_steps is not None else ""
             full = "At that pace it would have been full" if self.ended else "At this pace the memory is full"
@@ -148,7 +148,7 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
     windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(device.trend)
-    if windows is None:
+    if windows is None or (not device.hooked.ended and has_stopped(windows)):
         return None
     lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start

@@ -22,7 +22,7 @@ from tfmemtop.state.program import program
 from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
 from tfmemtop.units import format_bytes
 
-_OLD_S = 2.0
+_OLD_S, _HELD_UP_S = 2.0, 3.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT)
@@ -194,6 +194,11 @@ class NoRoom(Finding, frozen=True):
     def waited(self) -> bool:
         """Whether the wait is the cause of a run: it has lasted longer than TensorFlow tries for one request."""
         return self.anatomy.waited_s >= RETRIED_S and self.cause.key is not Key.SCRATCH
+
+    @property
+    def waits(self) -> bool:
+        """Whether a run that goes on is held up by the wait, which most often ends at once."""
+        return self.anatomy.waited_s >= _HELD_UP_S and self.cause.key is not Key.SCRATCH
 
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waited."""
