@@ -74,13 +74,24 @@ def test_a_leak_is_told_though_somebody_ended_the_run() -> None:
     assert cause is not None and (cause.key, cause.holder) == (Key.TENSORS_KEPT, "losses")
 
 
-def test_while_a_request_waits_for_room_the_run_waits_and_memory_rises_no_more() -> None:
+def test_while_a_request_waits_for_room_the_verdict_is_that_the_run_waits() -> None:
     told = list(recording.read(RECORDINGS / "leak.jsonl").events())
     failed = next(at for at, one in enumerate(told) if isinstance(one, events.OutOfMemory))
     cause = verdict(review(told[:failed], alive=True))
     assert cause is not None and cause.text.startswith("The run waits for memory") and "`losses`" in cause.text
-    state = fold(told[:failed])
-    assert not [one for one in findings(state) if isinstance(one, Leak)]
+
+
+def test_what_was_in_use_at_an_earlier_look_is_told_as_of_then() -> None:
+    told = [one for one in recording.read(RECORDINGS / "h100-leak.jsonl").events() if one.t is not None]
+
+    def text(seconds: float) -> str:
+        """Return the verdict so many seconds after the pool had become full and Python was searched."""
+        looked = next(one.t for one in told if isinstance(one, events.Census) and one.alike)
+        cause = verdict(review((one for one in told if one.t <= looked + seconds), alive=True))
+        return cause.text if cause else ""
+
+    assert "`trainer.history`" in text(0.5) and " in use. " in text(0.5)
+    assert "`trainer.history`" in text(4.5) and " in use 4 s ago. " in text(4.5)
 
 
 def test_a_store_that_has_filled_up_is_no_leak() -> None:

@@ -53,7 +53,7 @@ def test_memory_that_rose_has_stopped_once_it_pauses_for_longer_than_ever_before
         for second in range(60 + flat):
             held = max(held, lows.get(second, 0))
             windows.append(UseWindow(float(second), held, held + MIB))
-        return has_stopped(windows)
+        return has_stopped(windows, None)
 
     assert [stopped(pause=0, flat=flat) for flat in (0, 4, 8)] == [False, False, True]
     assert [stopped(pause=8, flat=flat) for flat in (0, 8, 20)] == [False, False, True]

@@ -17,7 +17,7 @@ from tfmemtop.findings.remedy import Action, raise_limit, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
-from tfmemtop.findings.scene import MANY, Need, Scene
+from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
@@ -55,7 +55,6 @@ _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 
 _FULLER = 0.75  # share of the peak, or of the limit
 
-_LONG_AGO_S = 2.0
 _LARGER = 1.25  # times what earlier steps needed
 _NO_LOOK = (
     "Who holds it is not known: the script's objects were not searched in time. A higher limit gives time for it."
@@ -104,7 +103,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if _fills_queue(stock):
         queue = "Most of what is in use are elements of a tf.queue, or like them."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
-    return _beyond_all(between(full, stock, a.code), hooked, trend, a, began - _LONG_AGO_S)
+    return _beyond_all(between(full, stock, a.code), hooked, trend, a, began - LONG_AGO_S)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -367,7 +366,7 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     windows = trend.whole.windows
     if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not windows:
         return None
-    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :]):
+    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :], limit):
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
@@ -376,13 +375,12 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     if rose < _SHARE * near.high:
         return None
     need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)
-    kept = keeper(Scene(inventory(hooked, device, near.high, t), need, hooked))
-    return kept and _of_search(kept, trend.end - t)
+    return keeper(Scene(inventory(hooked, device, near.high, t), need, hooked, seen_s=trend.end - t))
 
 
 def _of_search(kept: Cause, ago_s: float) -> Cause:
     """Return the cause with how long ago what is *kept* was looked for, if that was not just now."""
-    if ago_s < _LONG_AGO_S:
+    if ago_s < LONG_AGO_S:
         return kept
     seen = f"The script's objects were last searched {spoken(ago_s)} earlier."
     return replace(kept, evidence=(*kept.evidence, seen))

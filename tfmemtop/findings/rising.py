@@ -32,6 +32,8 @@ _LAG = 3
 _PAUSE_S, _LONGER = 5.0, 2
 """A rise that has paused for so many seconds, and so many times as long as ever before, has come to an end."""
 
+_FULL = 0.98  # share of the limit
+
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
 
@@ -133,11 +135,14 @@ def _goes_on(first: int, middle: int, last: int) -> bool:
     return last > first and last - middle >= (middle - first) / 2
 
 
-def has_stopped(windows: Sequence[UseWindow]) -> bool:
+def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
     """Return whether memory that rose in *windows* has paused at their end for much longer than ever before.
 
-    A buffer is full then, or a phase is over. So it rises no more, though it did so for most of the time.
+    A buffer is full then, or a phase is over. So it rises no more, though it did so for most of the time. Where it has
+    come to the *limit*, it lacks room to rise.
     """
+    if limit is not None and windows[-1].high >= _FULL * limit:
+        return False
     kept = retained(window.low for window in windows)
     least = (kept[-1] - kept[0]) / len(kept) / 2
     level, higher = kept[0], []

@@ -6,12 +6,13 @@ from tfmemtop.events import ScriptError, Waiting
 from tfmemtop.findings.names import quoted, spot
 from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
-from tfmemtop.units import MIB, format_bytes
+from tfmemtop.units import MIB, format_bytes, spoken
 
 _MUCH, MOST = 0.25, 0.5
 """Shares of the memory in use. What holds less than the first does not matter, what holds the second does."""
 
 _LEAST = 8 * MIB
+LONG_AGO_S = 2.0
 _CODE = 28  # characters
 
 FIT = ".fit("
@@ -40,12 +41,14 @@ class Scene(msgspec.Struct, frozen=True):
     """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process.
 
     ``code`` is the script's line that failed to get memory, empty where it is not known, or where nothing failed.
+    ``seen_s`` is how many seconds ago the stock was seen, where that is not now.
     """
 
     stock: Inventory
     need: Need
     hooked: Hooked
     code: str = ""
+    seen_s: float = 0.0
 
     def matters(self, size: int) -> bool:
         """Return whether *size* bytes that are kept explain that memory ran out, or that it rises."""
@@ -98,8 +101,7 @@ class Scene(msgspec.Struct, frozen=True):
     def sized(self, size: int, about: str = "") -> str:
         """Return *size* bytes, or *about* so many, as a part of what is in use: ``~0.2 GiB of the 0.9 GiB in use``."""
         part, whole = format_bytes(size), format_bytes(self.stock.in_use)
-        return (
-            f"{'nearly ' if about else ''}all {whole} in use"
-            if part == whole
-            else f"{about}{part} of the {whole} in use"
-        )
+        held = f"{'nearly ' if about else ''}all {whole}" if part == whole else f"{about}{part} of the {whole}"
+        if self.seen_s < LONG_AGO_S:
+            return f"{held} in use"
+        return f"{held} in use {spoken(self.seen_s)} {'before its end' if self.hooked.ended else 'ago'}"

@@ -370,9 +370,10 @@ def tape_open(scene: Scene) -> Cause | None:
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
     where = scene.stock.look.tapes_in if scene.stock.look else ""
     holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
-    text = f"{holder} {holds} {scene.sized(size)}."
+    held = scene.sized(size) if scene.stock.all_recorded else f"at least {scene.sized(size)}"
+    text = f"{holder} {holds} {held}."
     if where and tapes > 2:
-        text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.sized(size)}."
+        text = f"{capital(holder_name(where))} keeps {holder}, which hold {held}."
     return Cause(
         Key.TAPE_OPEN,
         text,

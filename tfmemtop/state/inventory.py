@@ -30,7 +30,7 @@ _OWN = re.compile(r"\[\*\](\._\w+)+$")
 _INDEX = re.compile(r"\[\d+\]")
 NUMBER = re.compile(r"_\d+(?=[/_]|$)")
 _UNNAMED = "Variable", "variable"  # what TensorFlow and Keras call a variable to which the script gives no name
-_NEARLY = 0.98
+_NEARLY, _MOST = 0.98, 0.9
 _LARGER = 1.5
 """Times the bytes of tensors, by their shapes. In allocations that have more bytes, they are pieces of those."""
 
@@ -288,6 +288,11 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return sizes.most_common()
 
     @property
+    def all_recorded(self) -> bool:
+        """Whether the ``parts`` are nearly all that is in use. If not, they are most often of an earlier moment."""
+        return sum(part.bytes for part in self.parts) >= _MOST * self.in_use
+
+    @property
     def slots(self) -> int:
         """The bytes of optimizers' slots that are known as such."""
         return sum(part.bytes for part in self.parts if part.kind is Kind.OPTIMIZER and _is_value(part))
@@ -372,7 +377,8 @@ def _parts(hooked: Hooked, device: str, in_use: int, t: float) -> tuple[Part, ..
     # TensorFlow tries for a while before it fails, and meanwhile several windows may end.
     near = sorted((one for one in known if one.ended >= t - RETRIED_S), key=lambda one: (-one.ended, -one.began))
     least, most = int(_NEARLY * in_use), int(in_use / _NEARLY)
-    window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use)), known[-1])
+    newest = max(known, key=lambda one: (one.ended, one.began))  # of several, one may have gone on for long
+    window = next((one for one in near if any(least <= held <= most for held in unpacked(one).in_use)), newest)
     course = unpacked(window)
     at = course.events - 1
     if window in near and not least <= course.held(at) <= most:

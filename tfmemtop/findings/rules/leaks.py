@@ -148,7 +148,7 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
     windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(device.trend)
-    if windows is None or (not device.hooked.ended and has_stopped(windows)):
+    if windows is None or (not device.hooked.ended and has_stopped(windows, device.limit)):
         return None
     lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start
