@@ -342,7 +342,8 @@ def _less(seen: RunReview, run: RunState) -> Iterator[str]:
     if account is None or account.total is None:
         yield "No GPU memory of a TensorFlow process was read."
     else:
-        said = "Now nvidia-smi says" if run.going else "At the end nvidia-smi said"
+        last = "When it was last read, nvidia-smi said" if run.going else "At the end nvidia-smi said"
+        said = "Now nvidia-smi says" if seen.running else last
         on = f" for GPU {account.gpu}" if len(used_cards(seen.state)) > 1 else ""
         yield f"{said} {format_bytes(account.total)}{on}: {', '.join(_parts(account))}."
     if account is None:
