@@ -167,6 +167,12 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
         alike.allocate(4 * MIB, "")
     unseen = cause(unstepped, alike.done(t=32.0), failure())
     assert unseen.key is Key.GROWTH and "not searched in time" in unseen.evidence[0]
+    # Or it is known who kept most of what was in use long before.
+    kept = events.Alike("answers", 1000, [512, 512], "float32", "GPU:0", 1000 * MIB, "tensors", 1000)
+    earlier = replace(look(kept), t=12.0)
+    known = cause(sorted([*RAN_OUT, earlier], key=lambda event: event.t or 0.0), failure())
+    assert known.holder == "answers" and "1,000 tensors" in known.text and " ago" in known.text
+    assert "filled the pool" in known.evidence[-1]
     # By this map, the rise would be a few tensors that are replaced by ever larger ones.
     assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
     # Nor would the rise be of who is not known, where most of what is in use are an optimizer's slots.

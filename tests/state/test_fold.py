@@ -180,10 +180,17 @@ def test_a_last_look_that_was_cut_short_does_not_replace_what_was_found_before()
             hidden=hidden,
             moment=events.CensusMoment.END,
         )
-        state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), before, last])
+        return kept(before, last)
+
+    def kept(*looks: events.Census) -> str:
+        state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *looks])
         hooked = state.processes[100].hooked
         assert hooked is not None and hooked.look is not None
         return hooked.look.alike[0].holder
 
     assert looks(events.Unseen.LATE) == "trials[*].model"
     assert looks(None) == "", "it may have been let go of"
+    found = events.Alike("answers", 40, None, "float32", "CPU:0", 64 << 20, "tensors", 9)
+    before = events.Census(t=5.0, pid=100, kinds={}, largest=[], tensors=40, alike=[found])
+    busy = msgspec.structs.replace(before, t=9.0, tensors=None, alike=[], hidden=events.Unseen.BUSY)
+    assert kept(before, busy) == "answers", "the script was busy, so nothing was looked at"

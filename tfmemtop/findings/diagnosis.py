@@ -321,10 +321,13 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
             remedies=(Action.KEEP_ARRAYS,),
             evidence=("No path to them was found in Python.",),
         )
+    text = f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
+    text += "filled the pool."
+    if stock.look is None and (seen := _of_rise(hooked, stock.device, trend)) is not None:
+        return replace(seen, evidence=(*seen.evidence, text))
     return Cause(
         Key.GROWTH,
-        f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
-        "filled the pool.",
+        text,
         bytes=rise.size,
         remedies=(Action.SHOW_PROCESS,) if stock.look else (raise_limit(a.limit, on_cpu=a.on_cpu),),
         evidence=("Who holds it is not known.",) if stock.look else (_NO_LOOK,),

@@ -283,9 +283,10 @@ def _functions(state: State, event: events.Functions) -> None:
 def _census(state: State, event: events.Census) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.census = event
-        # As the script ends, there may be no time to find what an earlier look has found.
-        short = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END and hooked.look
-        if event.looked and not (short and short.found_by_path > event.found_by_path):
+        # As the script ends, or while it is busy, there may be no time to find what an earlier look has found.
+        cut = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END
+        before = hooked.look if cut or event.tensors is None else None
+        if event.looked and not (before and before.found_by_path > event.found_by_path):
             hooked.look = event
         if event.window:
             hooked.of_windows.append(event)
