@@ -6,7 +6,7 @@ from itertools import zip_longest
 from pathlib import PurePath
 
 from tfmemtop.events import Changed
-from tfmemtop.findings.cause import Key
+from tfmemtop.findings.cause import Key, fitting
 from tfmemtop.findings.finding import Finding, Said, Severity
 from tfmemtop.findings.names import Callsite, argument_changed, line_of, quoted
 from tfmemtop.findings.remedy import Action, Remedy
@@ -79,7 +79,11 @@ class Retraced(Finding, frozen=True):
     @property
     def said(self) -> Said:
         span = f" in the last {self.span_s:.0f} s" if self.traces < self.traces_so_far else ""
-        differs = f", as {argument_changed(self.changed[0])}" if self.changed and not self.mostly_anew else ""
+        differs = [""]
+        if self.changed and not self.mostly_anew:
+            first = self.changed[0]
+            differs = [f", as {argument_changed(first)}", f", as {quoted(first.argument)} changed", *differs]
+        traced = f"{self.name} was traced in {self.traces} of its {counted(self.calls, 'call')}{span}"
         graphs, calls = counted(self.traces_so_far, "graph"), counted(self.calls_so_far, "call")
         explanation = (
             f"{self.function} has {graphs} so far, in {calls}. tf.function builds a new graph for each new shape or "
@@ -93,8 +97,7 @@ class Retraced(Finding, frozen=True):
                 "the other count together."
             )
         return Said(
-            f"{self.name} was traced in {self.traces} of its {counted(self.calls, 'call')}{span}{differs}; each graph "
-            "stays in memory.",
+            fitting(*(f"{traced}{how}; each graph stays in memory." for how in differs)),
             explanation,
             code(self),
             why(self),
