@@ -91,7 +91,7 @@ def test_what_was_in_use_at_an_earlier_look_is_told_as_of_then() -> None:
         return cause.text if cause else ""
 
     assert "`trainer.history`" in text(0.5) and " in use. " in text(0.5)
-    assert "`trainer.history`" in text(4.5) and " in use 4 s ago. " in text(4.5)
+    assert "`trainer.history`" in text(4.5) and " in use 4 s earlier. " in text(4.5)
 
 
 def test_a_store_that_has_filled_up_is_no_leak() -> None:
@@ -171,7 +171,7 @@ def test_a_leak_is_what_rose_over_many_steps() -> None:
     kept = events.Alike("answers", 1000, [512, 512], "float32", "GPU:0", 1000 * MIB, "tensors", 1000)
     earlier = replace(look(kept), t=12.0)
     known = cause(sorted([*RAN_OUT, earlier], key=lambda event: event.t or 0.0), failure())
-    assert known.holder == "answers" and "1,000 tensors" in known.text and " ago" in known.text
+    assert known.holder == "answers" and "1,000 tensors" in known.text and " earlier" in known.text
     assert "filled the pool" in known.evidence[-1]
     # By this map, the rise would be a few tensors that are replaced by ever larger ones.
     assert not is_leak(RAN_OUT, full_map(512 * MIB, 3), failure())
@@ -259,6 +259,14 @@ def test_a_list_of_arrays_that_makes_up_most_of_the_rise_is_named() -> None:
         assert WindowWishes().due([*begin(), effective(True), *host(*growing(seconds, 9 * MIB))]) == [100], (
             "a look finds it"
         )
+
+    def again(seconds: int) -> list[int]:
+        """Return whether one more look is wanted then, after one that found no list."""
+        looked = replace(look(), t=33.0)
+        stream = sorted([*host(*growing(seconds, 9 * MIB)), looked], key=lambda event: event.t)
+        return WindowWishes().due([*begin(), effective(True), *stream])
+
+    assert again(43) == [] and again(60) == [100], "once it has risen by half as much again"
 
 
 def test_host_memory_that_rose_explains_an_end_as_by_the_kernel_or_a_person() -> None:

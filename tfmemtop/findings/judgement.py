@@ -102,7 +102,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
             return _not_memory(state, run), None
     for cause in rising(state).values():
         told = next((one for one in found if isinstance(one, Leak) and one.by == cause), None)
-        return replace(cause, text=f"Memory keeps rising: {cause.text}"), told
+        return replace(cause, text=f"Memory {'keeps' if going else 'kept'} rising: {cause.text}"), told
     # Host memory that rises for a known reason does so four times as fast, or more: its rule sees to that.
     explained = any(isinstance(one, HostGrowth) and one.cause and one.severity < Severity.INFO for one in found)
     for finding in found:

@@ -41,7 +41,7 @@ class Scene(msgspec.Struct, frozen=True):
     """All that a rule looks at: the ``stock`` of a pool at a moment, what was needed, and the process.
 
     ``code`` is the script's line that failed to get memory, empty where it is not known, or where nothing failed.
-    ``seen_s`` is how many seconds ago the stock was seen, where that is not now.
+    ``seen_s`` is how many seconds before the newest reading the stock was seen, where that is not the same moment.
     """
 
     stock: Inventory
@@ -104,4 +104,4 @@ class Scene(msgspec.Struct, frozen=True):
         held = f"{'nearly ' if about else ''}all {whole}" if part == whole else f"{about}{part} of the {whole}"
         if self.seen_s < LONG_AGO_S:
             return f"{held} in use"
-        return f"{held} in use {spoken(self.seen_s)} {'before its end' if self.hooked.ended else 'ago'}"
+        return f"{held} in use {spoken(self.seen_s)} earlier"

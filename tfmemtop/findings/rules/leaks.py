@@ -10,7 +10,7 @@ from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
-from tfmemtop.findings.rising import BEGINS, has_stopped, may_rise, merged, rises, slope
+from tfmemtop.findings.rising import BEGINS, Rise, has_stopped, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
@@ -243,8 +243,8 @@ AGAIN_S = 20.0
 """Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
 
 _LOOK_S = 120.0
-"""Seconds between two looks at the tensors of one process whose memory rises, unless it has doubled since. A look costs
-a tenth of a second."""
+"""Seconds between two looks at the tensors of one process whose memory rises, unless it has doubled since, or host
+memory has risen by half as much again. A look costs a tenth of a second."""
 
 
 def windows_wanted(state: State) -> list[int]:
@@ -252,10 +252,13 @@ def windows_wanted(state: State) -> list[int]:
 
     Their memory rises, and no windows show what grows, or nobody has looked for its holder lately.
     """
-    rise = {one.pid for one in host_rises(state) if not (one.ended or one.holder or one.retraced)}
+    of_host = {one.pid: one.rise for one in host_rises(state) if not (one.ended or one.holder or one.retraced)}
+    rise = set(of_host)
     rise.update(pid for pid, _ in rising(state))  # what is told as rising, though it does so in a few large steps
     unseen = (
-        pid for pid, hooked in hooked_of_run(state) if pid in rise and not hooked.ended and _long_unseen(state, hooked)
+        pid
+        for pid, hooked in hooked_of_run(state)
+        if pid in rise and not hooked.ended and _long_unseen(state, hooked, of_host.get(pid))
     )
     leaking = {finding.place: finding for finding in leak(state) if not finding.ended}
     devices = [*run_devices(state), *run_devices(state, DeviceKind.CPU)]
@@ -267,9 +270,12 @@ def windows_wanted(state: State) -> list[int]:
     return list(dict.fromkeys((*wanted, *unseen)))
 
 
-def _long_unseen(state: State, hooked: Hooked) -> bool:
+def _long_unseen(state: State, hooked: Hooked, of_host: Rise | None = None) -> bool:
     look = hooked.look
-    return look is None or state.now - look.t > _LOOK_S or any(_doubled(one, look.t) for one in hooked.trends.values())
+    if look is None or state.now - look.t > _LOOK_S or any(_doubled(one, look.t) for one in hooked.trends.values()):
+        return True
+    before = [window.low for window in hooked.host.windows if window.start <= look.t]
+    return of_host is not None and bool(before) and (of_host.last - before[-1]) * 2 >= before[-1] - of_host.first
 
 
 def _doubled(trend: Trend, since: float) -> bool:
