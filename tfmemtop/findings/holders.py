@@ -13,7 +13,7 @@ from tfmemtop.units import counted, format_bytes, format_short, spoken
 KINDS = {
     Kind.VARIABLES: "weights and other variables",
     Kind.OPTIMIZER: "the optimizer's slots and what it computes with",
-    Kind.ACTIVATIONS: "results of layers, kept for the backward pass",
+    Kind.ACTIVATIONS: "results of layers and other operations",
     Kind.GRADIENTS: "results of the backward pass",
     Kind.LOSS: "what the loss computes with",
     Kind.INPUT: "batches on their way to the model",
