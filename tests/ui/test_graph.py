@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests import streams as s
 from tests.ui.shown import rows
+from tfmemtop import events
 from tfmemtop.state.history import History, Sample
-from tfmemtop.state.views import GPU_LAYERS, DevicePanel, PhaseMark, RunLimit, Whole
+from tfmemtop.state.views import GPU_LAYERS, DevicePanel, PhaseMark, RunLimit, Whole, panels
 from tfmemtop.ui.draw.graph import Graph, Mark
 from tfmemtop.ui.draw.lines import Line, width_of
 from tfmemtop.ui.draw.palette import FAILED, LIMIT
@@ -235,3 +237,22 @@ def test_phases_stand_above_the_graph_where_they_begin_with_their_peaks_as_far_a
     assert "┊block 3.0G " in rows(draw(Graph(), cached, 299.0))[0]
     full = replace(shown, history=steady((16 * GIB,) * 4))
     assert "fit" not in rows(draw(Graph(), full, 299.0))[0]
+
+
+def test_the_end_of_the_phases_is_marked_where_the_script_goes_on_without_one() -> None:
+    def marked(*phases: tuple[float, float | None], now: float = 80.0) -> list[float]:
+        told = [
+            events.ScriptPhase(
+                t=9.0, pid=100, number=at, name="fit", epoch=at, began=began, ended=ended, peaks={"CPU:0": GIB}
+            )
+            for at, (began, ended) in enumerate(phases)
+        ]
+        reading = s.allocator(now, 100, GIB, pool=GIB, name="CPU:0")
+        state = s.fold([s.session(), s.run(), s.process(0.6, 100), s.hook(1.1, 100), *told, reading])
+        return [mark.began for panel in panels(state) for mark in panel.phases if not mark.label]
+
+    assert marked((2.0, 10.0), (10.1, 20.0)) == [20.0] and marked((2.0, 10.0), (15.0, None)) == [10.0]
+    assert marked((2.0, 10.0), (4.0, 6.0), (10.1, None)) == [] and marked((2.0, 79.5)) == []
+    phases = (PhaseMark("fit", "fit 2", 60.0, GIB), PhaseMark("", "", 180.0, 0))
+    first = rows(draw(Graph(), replace(panel(steady((GIB,) * 4)), phases=phases), 299.0))[0]
+    assert first.rindex("┊") > first.index("┊fit 2 1.0G") and "0" not in first[first.rindex("┊") :]

@@ -1,7 +1,7 @@
 """Views of the state: they compute the figures that each panel shows, so that the screen does no arithmetic."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
 
@@ -89,7 +89,10 @@ class RunLimit(msgspec.Struct, frozen=True):
 
 
 class PhaseMark(msgspec.Struct, frozen=True):
-    """A phase of the newest run on a device: its beginning in session seconds, and its ``peak`` in use, in bytes."""
+    """A phase of the newest run on a device: its beginning in session seconds, and its ``peak`` in use, in bytes.
+
+    Without a ``label`` it is the time from then on in which the script is in no phase.
+    """
 
     name: str
     label: str
@@ -263,7 +266,24 @@ def _phases(state: State, rows: list[AllocatorRow]) -> tuple[PhaseMark, ...]:
     ]
     found.sort(key=lambda mark: -mark.peak)
     highest = {mark.name: mark for mark in reversed(found)}
-    return tuple(sorted(found, key=lambda mark: mark is not highest[mark.name]))
+    found.sort(key=lambda mark: mark is not highest[mark.name])
+    return *found, *_between(state)
+
+
+_BETWEEN_S = 1.0
+"""Seconds. Phases that follow one another so closely have no time between them."""
+
+
+def _between(state: State) -> Iterator[PhaseMark]:
+    """Yield the ends of the script's phases after which it was in none for a while."""
+    run = state.run
+    phases = list(run.phases.values()) if run else []
+    until = run.ended if run and run.ended is not None else state.now
+    for end in sorted({phase.ended for phase in phases if phase.ended is not None}):
+        then = end + _BETWEEN_S
+        in_one = any(one.began <= then and (one.ended is None or one.ended > end) for one in phases)
+        if then < until and not in_one:
+            yield PhaseMark("", "", end, 0)
 
 
 def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:

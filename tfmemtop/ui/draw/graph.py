@@ -210,7 +210,7 @@ def _with_texts(
 def _with_phases(
     text: str, codes: str, phases: Sequence[PhaseMark], column_s: float, numbers: Sequence[int]
 ) -> tuple[str, str]:
-    """Return a row, *text* and *codes*, with the beginnings of *phases*, where nothing in use is drawn.
+    """Return a row, *text* and *codes*, with the beginnings of *phases*, and of times without, where nothing is in use.
 
     Each has its name and its peak, if there is room: the one with the highest peak comes first. *numbers* are those of
     the columns.
@@ -221,7 +221,7 @@ def _with_phases(
             continue
         at, label = bisect_left(numbers, number), safe(phase.label)
         narrow = f"{MARK}{label} " if all(cell_len(each) == 1 for each in label) else MARK
-        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK):
+        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK) if label else (MARK,):
             end = at + len(said)
             if end <= len(text) and not codes[max(0, at - 1) : end].strip(_ROOM):
                 text, codes = text[:at] + said + text[end:], codes[:at] + "n" * len(said) + codes[end:]
