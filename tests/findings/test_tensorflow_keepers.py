@@ -63,6 +63,18 @@ def test_a_buffer_of_a_data_set_lies_in_the_hosts_memory() -> None:
     assert cause("prefetch", MANY - 1) is None and cause("generator", 600) is None
 
 
+def test_a_gpu_has_only_the_elements_that_are_prefetched_to_it() -> None:
+    def cause(count: int, kind: Kind = Kind.INPUT, buffer: str = "prefetch") -> Cause | None:
+        elements = part("SameWorkerRecvDone", count * 5 * MIB, count, kind, shape=(64, 32, 32, 20))
+        return kept(look(buffers=[events.DatasetBuffer(buffer, 100, 5 * MIB)]), elements)
+
+    ahead = cause(60)
+    assert ahead is not None and actions(ahead) == [Action.PREFETCH_LESS] and ahead.bytes == 300 * MIB
+    assert "keeps 60 of at most 100 elements" in ahead.text
+    assert cause(60, Kind.ACTIVATIONS) is None, "results of the model may be as large as a batch"
+    assert cause(60, buffer="shuffle") is None and cause(120) is None, "more than it keeps are not its elements"
+
+
 def test_elements_are_told_with_the_line_that_made_them() -> None:
     line = events.OperationLine("Fill", "/a/data.py", 6, "data = data.map(decode)")
     elements = replace(part("map/Fill", 600 * MIB, 600, shape=(512, 512)), line=line)

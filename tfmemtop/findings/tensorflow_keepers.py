@@ -116,11 +116,11 @@ def graph_grows(scene: Scene) -> Cause | None:
 
 
 _NEARLY = 0.9  # share of an element's bytes that its largest tensor has
-_CACHE, _INTERLEAVE = "cache", "interleave"
+_CACHE, _PREFETCH, _INTERLEAVE = "cache", "prefetch", "interleave"
 _BUFFERS = {
     "shuffle": Action.SMALLER_BUFFER,
     _CACHE: Action.CACHE_IN_FILE,
-    "prefetch": Action.PREFETCH_LESS,
+    _PREFETCH: Action.PREFETCH_LESS,
     _INTERLEAVE: Action.INTERLEAVE_LESS,
 }
 """The kinds of data sets that keep elements, with what helps."""
@@ -132,25 +132,30 @@ _MAKERS = {"shuffle": "ShuffleDataset", "cache": "CacheDataset"}
 def dataset_buffer(scene: Scene) -> Cause | None:
     """A data set keeps elements: to shuffle them, or to have them again.
 
-    Its elements are known by their allocations, which are many and alike. On a GPU they lie in the host's memory.
+    Its elements are known by their allocations, which are many and alike. A GPU has only those that are prefetched to
+    it: copies of the size of one element.
     """
-    kind = _buffering(scene)
-    if kind is None or not is_cpu(scene.stock.device):
+    kind, on_gpu = _buffering(scene), not is_cpu(scene.stock.device)
+    if kind is None or (on_gpu and kind != _PREFETCH):
         return None
     told = [one for one in _buffers(scene) if one.kind == kind and one.elements and one.each]
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size, most = _elements(scene)
-    if kind == "prefetch" and largest is None:
+    if kind == _PREFETCH and largest is None:
         return None  # they may as well be what the data set's functions have made
-    if largest is not None and (size < room or not _alike(largest, each)):
+    fits = largest is not None and _alike(largest, each)
+    if on_gpu and (not fits or size > room or most is None or most.kind is not Kind.INPUT):
+        return None
+    if not on_gpu and largest is not None and (size < room or not fits):
         each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
     if not each or not scene.matters(size):
         return None
     made = f", made at {spot(most.line.file, most.line.line)}" if most and most.line and most.line.file else ""
     of = f"up to {largest.elements:,} elements of {format_bytes(each)}" if largest else ""
     if largest is not None and size // each < (largest.elements or 0):
-        of = f"~{size // each:,} of at most {largest.elements:,} elements"
+        number = f"{count:,}" if on_gpu else f"~{size // each:,}"
+        of = f"{number} of at most {largest.elements:,} elements"
     what = f"The {'cache' if kind == _CACHE else f'{kind} buffer'} of a data set keeps "
     what += of or f"~{size // each:,} elements of {format_bytes(each)}"
     if kind == _INTERLEAVE and most is not None:
@@ -160,7 +165,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         once = most.count == count and "while" not in most.operation
         if failure and once and failed_node(failure.error.message) == most.operation:
             what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
-    whole = f": {scene.sized(size, '~')}."
+    whole = f": {scene.sized(size, '' if on_gpu else '~')}."
     return Cause(
         Key.DATASET_BUFFER,
         fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),
@@ -267,7 +272,8 @@ def _buffering(scene: Scene) -> str | None:
     known = {one.kind for one in _large(scene)}
     known |= {kind for kind, name in _MAKERS.items() if any(name in each for each in scene.stock.operations)}
     each, _, size, _ = _elements(scene)
-    return next((kind for kind in _BUFFERS if kind in known and size <= 2 * _room(kind, told, each)), None)
+    kinds = _BUFFERS if is_cpu(scene.stock.device) else (_PREFETCH,)
+    return next((kind for kind in kinds if kind in known and size <= 2 * _room(kind, told, each)), None)
 
 
 def _buffers(scene: Scene) -> list[DatasetBuffer]:
@@ -281,7 +287,7 @@ def _large(scene: Scene) -> list[DatasetBuffer]:
     return [
         one
         for one in _buffers(scene)
-        if one.kind in _BUFFERS and (one.kind != "prefetch" or (one.elements or 0) >= MANY)
+        if one.kind in _BUFFERS and (one.kind != _PREFETCH or (one.elements or 0) >= MANY)
     ]
 
 
