@@ -5,12 +5,14 @@ from msgspec.structs import replace
 from tests import windows as w
 from tests.findings.situations import begin, effective, reading
 from tests.findings.test_exhausted import error, told
-from tests.findings.test_keepers import IN_USE, actions, group, look
+from tests.findings.test_keepers import IN_USE, actions, group, look, part
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Key
+from tfmemtop.findings.contents import listed, named_part
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.room import no_room
+from tfmemtop.state.attribution import COPIED
 
 
 def test_where_nobody_keeps_it_the_room_decides_and_no_figure_is_made_up() -> None:
@@ -56,6 +58,11 @@ def test_what_chunks_have_beyond_their_tensors_is_told() -> None:
         return " ".join(told(full, made.done(t=20.0), error(operation="__inference_f_7")).cause.evidence)
 
     assert "256.0 MiB larger" in evidence(766 * MIB) and "larger" not in evidence(1000 * MIB)
+
+
+def test_the_empty_shape_that_is_recorded_of_a_copy_from_the_host_is_not_told() -> None:
+    copies = part("_EagerConst", 600 * MIB, 25, shape=COPIED)
+    assert listed([(named_part(copies), copies.bytes)]) == "25 _EagerConst 600.0 MiB"
 
 
 def test_numbers_of_double_precision_may_be_single() -> None:

@@ -1,7 +1,7 @@
 """The text on what memory contains: the largest parts of it, by operation, layer and shape."""
 
 from tfmemtop.findings.names import KERAS, function_name, operation_name, quoted, tensor_text
-from tfmemtop.state.attribution import Kind
+from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.units import counted, format_bytes
 
@@ -28,5 +28,5 @@ def named_part(part: Part) -> tuple[str, str, str]:
         (buffers or (f"{part.count:,} " if part.count > 1 else ""))
         + (part.kind.value if function == KERAS else operation_name(part.operation)),
         f" of {quoted(part.layer)}" if part.layer else "",
-        f" {tensor_text(list(part.shape), None)}" if part.shape else "",
+        f" {tensor_text(list(part.shape), None)}" if part.shape and part.shape != COPIED else "",
     )
