@@ -22,7 +22,7 @@ from tfmemtop.state.program import program
 from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
 from tfmemtop.units import format_bytes
 
-_OLD_S, _HELD_UP_S = 2.0, 3.0
+_OLD_S, _HELD_UP_S = 2.0, 1.0
 """Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT)
