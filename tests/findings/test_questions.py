@@ -134,6 +134,9 @@ def test_after_running_out_no_limit_is_said_to_have_fitted() -> None:
     lower = reading(12.4, 100 * MIB, 908 * MIB, 1026 * MIB)
     page = told(review([*begin(), *made, lower, failed, end]))[Question.EFFICIENTLY]
     assert "600.0 MiB, no more" in page
+    second = [effective(True, name="GPU:1"), reading(12.4, 100 * MIB, 200 * MIB, 1026 * MIB, name="GPU:1")]
+    pages = told(review([*begin(), *made, *second, msgspec.structs.replace(failed, device="GPU:1"), end]))
+    assert "raised use on GPU:1 to 600.0 MiB." in pages[Question.EFFICIENTLY], "more than that pool's peak"
 
 
 def test_growth_that_took_the_card_all_the_same() -> None:

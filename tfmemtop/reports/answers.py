@@ -253,11 +253,13 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
         peak = " and ".join(f"{format_bytes(run.peaks[one.device])} on {one.device}" for one in limit.each)
     who = "The run's processes together" if several else "The run"
     yield f"{who} had {peak} in use at the peak{' so far' if run.going else ''}."
-    requests = [size for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
-    if run.out_of_memory and requests:
-        size = max(requests)
-        no_more = "" if size > run.peak_in_use else ", no more than the peak"
-        yield f"The request that failed would have raised use to {format_bytes(size)}{no_more}."
+    failed = [(size, one) for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
+    if run.out_of_memory and failed:
+        size, most = max(failed, key=lambda each: each[0])
+        pool_peak = run.peaks.get(most.device or "", run.peak_in_use)
+        on = f" on {most.device}" if pool_peak < run.peak_in_use else ""
+        no_more = "" if size > pool_peak else ", no more than the peak"
+        yield f"The request that failed would have raised use{on} to {format_bytes(size)}{no_more}."
     yield from more
 
 
