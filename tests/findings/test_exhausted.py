@@ -173,6 +173,8 @@ def test_held_back_by_the_users_limit() -> None:
     by_script = told(gpu(2 * GIB, asked_limit=2 * GIB), error())
     assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] == HIGHER
     assert "you" in finding.cause.text and "script" in by_script.cause.text
+    beside = told(gpu(2 * GIB, asked_limit=2 * GIB), effective(True, 6 * GIB, name="GPU:1"), error())
+    assert "memory_limit of GPU:0" in actions(beside)[0].text, "--memory-limit is for all devices of the card"
     # The card has no more to give, whatever the limit.
     no_more = told(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
     assert HIGHER not in actions(no_more)
@@ -324,6 +326,8 @@ def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
     assert finding.anatomy.asked == int(2.25 * GIB)
     # TensorFlow does not wait for scratch memory, so there may be only the line.
     assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause.key is Key.SCRATCH
+    waits = events.Waiting(t=29.9, pid=100, operation="ReluGrad", file="/home/ada/train.py", line=52)
+    assert "ReluGrad" not in found(gpu(2 * GIB), waits, wrote(line, 29.95)).text(NoRoom), "it waits in another pool"
     # An error with another cause has another size.
     assert told(gpu(2 * GIB), written, wrote(line, 29.95), error()).anatomy.asked == 64 * MIB
 

@@ -163,12 +163,15 @@ def held_back(a: Anatomy) -> Cause | None:
     if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
         return None
     where, limit = "machine" if a.on_cpu else "card", limit_text(a)
+    higher = raise_limit(a.limit, on_cpu=a.on_cpu)
+    if a.shares_card and a.limit_by is LimitBy.SCRIPT:  # --memory-limit is for the whole card
+        higher = Remedy(f"raise the memory_limit of {a.device} in the script above {format_bytes(a.limit)}")
     text = f"{capital(limit)}." if a.asked > a.limit else f"{format_bytes(a.in_use)} were in use; {limit}."
     return Cause(
         Key.LIMIT_TOO_SMALL,
         text,
         bytes=a.asked,
-        remedies=(raise_limit(a.limit, on_cpu=a.on_cpu), Action.REDUCE_BATCH, Action.FIND_LIMIT),
+        remedies=(higher, Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
         mostly=(text, f"{capital(limit)}."),

@@ -32,7 +32,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     it did so to the end of the run, or does so now.
     ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
     memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the
-    line that made it, as far as they are known. ``code`` is the text of ``line``.
+    line that made it, as far as they are known. ``code`` is the text of ``line``. ``shares_card`` if the process has
+    other logical devices on the same GPU.
     """
 
     pid: int
@@ -63,6 +64,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     other_program: str = ""
     waited_s: float = 0.0
     still: bool = False
+    shares_card: bool = False
 
     @property
     def cached(self) -> int | None:
@@ -127,7 +129,8 @@ def anatomy_of(
     limit = _limit(hooked, device, reading)
     total, free, others = _card(state, pid, device, around)
     known = [(used, number) for number, used in others or () if used is not None]
-    waiting, stood = waited(hooked, failed), _stood(hooked, failed)
+    needless = complaint is not None and complaint.harmless  # for scratch memory TensorFlow does not wait
+    waiting, stood = (None, None) if needless else (waited(hooked, failed), _stood(hooked, failed))
     operations = (error and error.operation, complaint and complaint.operation, waiting and waiting.operation)
     node = _node(error, complaint)
     made = made_at(hooked, node) if node else None
@@ -145,7 +148,7 @@ def anatomy_of(
         shape=error.shape if error else None,
         dtype=error.dtype if error else None,
         line=f"{stood.file}:{stood.line}" if stood and stood.file else None,
-        scratch=complaint is not None and complaint.harmless,
+        scratch=needless,
         message=error.message if error else "",
         in_use=in_use,
         pool=size,
@@ -162,7 +165,13 @@ def anatomy_of(
         node=node,
         node_line=f"{made.file}:{made.line}" if made and made.file else None,
         code=stood.code if stood else "",
+        shares_card=device is not None and _shares_card(state, pid, hooked, device),
     )
+
+
+def _shares_card(state: State, pid: int, hooked: Hooked, device: str) -> bool:
+    card = device_of(state, pid, device)
+    return card is not None and any(device_of(state, pid, one) is card for one in hooked.effective if one != device)
 
 
 def _node(error: events.OutOfMemory | None, complaint: events.AllocatorLine | None) -> str | None:
