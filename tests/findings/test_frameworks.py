@@ -152,6 +152,10 @@ def test_tensorflow_took_the_card_before_jax_began() -> None:
     assert actions(one) == [Action.HIDE_FROM_TENSORFLOW, Action.GROWTH_ON, Action.JAX_GROWTH_ON]
     assert 'tf.config.set_visible_devices([], "GPU")' in " ".join(one.said.code)
     assert one.severity is Severity.WARNING
+    model = events.Census(t=4.0, pid=100, kinds={"GPU:0": {"variables": 4 * MIB}}, largest=[])
+    computes = found(TENSORFLOW_TOOK_ALL, model, jax(5.0, 2 * MIB, 0))[CardShared]
+    assert actions(computes) == [Action.GROWTH_ON, Action.JAX_GROWTH_ON], "TensorFlow computes there, too"
+    assert "set_memory_growth" in " ".join(computes.said.code)
 
 
 def test_jax_took_three_quarters_before_tensorflow_and_pytorch_began() -> None:

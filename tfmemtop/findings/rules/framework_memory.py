@@ -15,7 +15,7 @@ from tfmemtop.findings.finding import CauseFinding, Severity
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.rules import rule
-from tfmemtop.findings.rules.frameworks import CODE, JAX, REMEDIES, takers
+from tfmemtop.findings.rules.frameworks import JAX, takers
 from tfmemtop.findings.rules.others import HELD_SHARE
 from tfmemtop.findings.run_devices import hooked_of_run, output
 from tfmemtop.frameworks import FrameworkName
@@ -149,8 +149,8 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
                 f"{other.title} had taken {format_bytes(other.held)} of the card.",
                 other.title,
                 other.held,
-                remedies=REMEDIES[other.title],
-                code=CODE[other.title],
+                remedies=other.remedies,
+                code=other.code,
                 evidence=(f"It made its devices at {line_with_code(other.at)}.",) if other.at else (),
             )
         card, whole = state.devices[index], state.devices[index].info.total

@@ -9,13 +9,14 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Callsite, Place, devices_made_at, line_with_code, place_name
-from tfmemtop.findings.remedy import BEHIND_THE_IMPORT, Action, Remedy
+from tfmemtop.findings.remedy import BEHIND_THE_IMPORT, GROWTH, Action, Remedy
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.outside import BEYOND_USUAL
 from tfmemtop.findings.rules.pool import WHOLE_CARD, held_by_pool, takes_everything
 from tfmemtop.findings.run_devices import hooked_of_run, run_devices
 from tfmemtop.frameworks import JAX_ALLOCATOR, JAX_FRACTION, NEW_JAX_FRACTION, PREALLOCATE, FrameworkName
 from tfmemtop.state import State
+from tfmemtop.state.holdings import VARIABLES
 from tfmemtop.state.lookup import card_of, once_per_revision
 from tfmemtop.units import format_bytes
 
@@ -24,6 +25,7 @@ _NOT = ("false", "False", "0")  # the values of the variable that JAX takes for 
 _AT_ONCE = ("", "default", "bfc", "cuda_async")  # JAX's allocators that preallocate
 _USUAL_SHARE = 0.75
 _MUCH = 0.5  # share of a card
+_MODEL = 1 << 10  # bytes of variables; less may be the state of random numbers
 
 
 REMEDIES = {
@@ -45,7 +47,8 @@ class Taker(msgspec.Struct, frozen=True):
     """A framework in a process of the run, on one card; ``held`` is its bytes there, ``None`` if not known.
 
     ``began`` is when it was first seen there, in session seconds, and ``at`` the line that made it begin. ``reserves``
-    if it takes memory before it needs it: ``share`` of the whole card, where that is known.
+    if it takes memory before it needs it: ``share`` of the whole card, where that is known. ``variables`` are the bytes
+    of TensorFlow's variables there: with a model on the card, it does not only prepare data.
     """
 
     title: str
@@ -56,6 +59,16 @@ class Taker(msgspec.Struct, frozen=True):
     reserves: bool
     share: float | None = None
     at: Callsite | None = None
+    variables: int = 0
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What helps if it reserves the card."""
+        return (Action.GROWTH_ON,) if self.variables >= _MODEL else REMEDIES[self.title]
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        return GROWTH if self.variables >= _MODEL else CODE[self.title]
 
 
 @once_per_revision
@@ -70,7 +83,9 @@ def takers(state: State) -> dict[int, list[Taker]]:
             made = device.hooked.initialised
             began, held = (made or device.effective).t, held_by_pool(device) if device.reading else None
             reserves, at = takes_everything(device), devices_made_at(device.hooked)
-            taker = Taker(TENSORFLOW, device.pid, began, held, device.reading, reserves, at=at)
+            census = device.hooked.census
+            variables = census.kinds.get(device.name, {}).get(VARIABLES, 0) if census else 0
+            taker = Taker(TENSORFLOW, device.pid, began, held, device.reading, reserves, at=at, variables=variables)
             found.setdefault(device.card.info.index, []).append(taker)
     for pid, hooked in hooked_of_run(state):
         for name, reading in hooked.frameworks.items():
@@ -111,12 +126,12 @@ class CardShared(DeviceFinding, frozen=True):
         return Severity.WARNING if little_left or self.other.reserves else Severity.INFO
 
     @property
-    def _reserving(self) -> list[str]:
-        return [taker.title for taker in (self.first, self.other) if taker.reserves]
+    def _reserving(self) -> list[Taker]:
+        return [taker for taker in (self.first, self.other) if taker.reserves]
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return tuple(remedy for title in self._reserving for remedy in REMEDIES[title])
+        return tuple(remedy for taker in self._reserving for remedy in taker.remedies)
 
     @property
     def said(self) -> Said:
@@ -131,7 +146,7 @@ class CardShared(DeviceFinding, frozen=True):
             "TensorFlow without growth takes nearly all that is free on a card when it makes its devices, and JAX 75 % "
             "of the whole card, even if they need less. Neither gives memory back. If TensorFlow only prepares data, "
             "such as with tf.data, it needs no GPU.",
-            tuple(line for title in self._reserving for line in CODE[title]),
+            tuple(line for taker in self._reserving for line in taker.code),
             f"{other.title} holds {format_bytes(other.held)}." if other.held else "",
         )
 
