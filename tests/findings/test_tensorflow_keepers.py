@@ -148,9 +148,12 @@ def test_elements_that_do_not_fit_a_shuffle_buffer_lie_in_the_cache() -> None:
 
 def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     constants = part("step/Const_3", 400 * MIB, 4, Kind.UNKNOWN)
-    cause = kept(look(), constants, made=3)
+    others = part("", 550 * MIB, 9, Kind.BEFORE)
+    cause = kept(look(), constants, others, made=3)
     assert cause is not None and (cause.key, cause.holder, cause.count) == (Key.CONSTANTS_CAPTURED, "step", 4)
     assert "train.py:12" in cause.text and actions(cause) == [Action.DEFINE_ONCE]
+    earlier = kept(look(), constants, made=3)
+    assert earlier is not None and "at least 400.0 MiB" in earlier.text and "at least" not in cause.text
     traced = kept(look(), constants, made=2)
     assert traced is not None and actions(traced) == [Action.PASS_ARRAYS], "it was traced nine times"
     assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None

@@ -98,6 +98,10 @@ class Scene(msgspec.Struct, frozen=True):
         in_fit = any(one is not None and FIT in one.code for one in self.stopped)
         return 0 if in_fit and tapes == 1 else tapes
 
+    def recorded(self, size: int) -> str:
+        """Return :meth:`sized` of allocations that were recorded: ``at least`` so many, where not all were."""
+        return self.sized(size) if self.stock.all_recorded else f"at least {self.sized(size)}"
+
     def sized(self, size: int, about: str = "") -> str:
         """Return *size* bytes, or *about* so many, as a part of what is in use: ``~0.2 GiB of the 0.9 GiB in use``."""
         part, whole = format_bytes(size), format_bytes(self.stock.in_use)

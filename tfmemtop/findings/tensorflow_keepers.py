@@ -49,7 +49,7 @@ def constants_captured(scene: Scene) -> Cause | None:
     name, place = f"tf.function {quoted(made.name)}", f" ({spot(made.file, made.line)})"
     line = f" from line {each.line.line}" if each.line and each.line.file == made.file else ""
     known = (place, why, line), ("", why, line), ("", why, ""), (place, "", line), (place, "", ""), ("", "", "")
-    texts = (f"{name}{at} {what}{why}; each graph keeps an array{of}: {scene.sized(size)}." for at, why, of in known)
+    texts = (f"{name}{at} {what}{why}; each graph keeps an array{of}: {scene.recorded(size)}." for at, why, of in known)
     remedy = Action.DEFINE_ONCE if anew else Action.PASS_ARRAYS
     return Cause(
         Key.CONSTANTS_CAPTURED,
@@ -376,10 +376,9 @@ def tape_open(scene: Scene) -> Cause | None:
     by = ", ".join(f"{number:,} {name}" for name, number in made.most_common(3) if number * 4 >= count / len(made))
     where = scene.stock.look.tapes_in if scene.stock.look else ""
     holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
-    held = scene.sized(size) if scene.stock.all_recorded else f"at least {scene.sized(size)}"
-    text = f"{holder} {holds} {held}."
+    text = f"{holder} {holds} {scene.recorded(size)}."
     if where and tapes > 2:
-        text = f"{capital(holder_name(where))} keeps {holder}, which hold {held}."
+        text = f"{capital(holder_name(where))} keeps {holder}, which hold {scene.recorded(size)}."
     return Cause(
         Key.TAPE_OPEN,
         text,
