@@ -8,7 +8,7 @@ from tests.findings.test_exhausted import error, told
 from tests.findings.test_keepers import IN_USE, actions, group, look, part
 from tests.streams import GIB, MIB
 from tfmemtop import events
-from tfmemtop.findings.cause import Key
+from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.contents import listed, named_part
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
 from tfmemtop.findings.room import no_room
@@ -102,6 +102,17 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.LESS_ON_TAPE in advice("y = model(x)", look(tapes=1)), "a tape keeps so many"
 
 
+def test_mixed_precision_is_not_advised_where_results_are_half_precise() -> None:
+    def advice(dtype: str) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        window = w.Window(number=1)
+        window.allocate(600 * MIB, "block/Softmax", shape=[8, 8, 4096, 4096], dtype=dtype)
+        return actions(told(full, window.done(t=20.0), error(requested=500 * MIB)).cause)
+
+    assert Action.REDUCE_BATCH in advice("float32")
+    assert Action.REDUCE_HALVED in advice("bfloat16") and Action.REDUCE_BATCH not in advice("bfloat16")
+
+
 def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:
     """Slots that begin with zeros share these until the first step has ended: less is in use than they will need."""
 
@@ -145,6 +156,23 @@ def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None
     assert cause.key is Key.LIMIT_TOO_SMALL and "in use: `x_train` 300.0, `flipped` 300.0" in cause.mostly[0]
     other = [replace(one, name=f"error_handler.<locals>.args[{at}]") for at, one in enumerate(own)]
     assert "args" not in " ".join(told(full, window.done(t=20.0), look(variables=other), error()).cause.mostly)
+
+
+def test_two_models_with_their_optimizers_are_named() -> None:
+    """As after a training, when the best model is loaded beside the one that was trained."""
+
+    def cause(second: str) -> Cause:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        parts = [("model", "variables", 160), ("model", "optimizer", 320), (second, "variables", 160)]
+        parts += [(second, "optimizer", 320)] if second else []
+        held = [group(holder, 2, size * MIB, kind, shape=None) for holder, kind, size in parts if holder]
+        window = w.Window(number=1)
+        window.allocate(900 * MIB, "dense/MatMul", shape=[900, 262144], dtype="float32")
+        return told(full, window.done(t=20.0), look(*held), error(operation="dense/MatMul")).cause
+
+    two = cause("best")
+    assert Action.DROP_MODELS in actions(two) and "`model` 480.0, `best` 480.0" in two.mostly[0]
+    assert Action.DROP_MODELS not in actions(cause(""))
 
 
 def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:

@@ -43,6 +43,7 @@ _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 """The kinds of memory that do not depend on the batch."""
 
 _ONE_HOT = "one_hot", "onehot"
+_HALF_PRECISION = "float16", "bfloat16"
 
 _RISES_AT_LEAST, _SHARE = 32 * MIB, 0.1
 
@@ -196,8 +197,15 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL))
+    trained = [one for one in stock.kept if one.model and one.optimizer and one.bytes >= _MOSTLY * stock.in_use]
+    if len(trained) > 1:
+        each = [((holder_name(one.holder), "", ""), one.bytes) for one in trained]
+        mostly = _with_use(cause, stock, a, each, kinds) if limited else cause.mostly
+        return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=without_batches(cause.remedies))
+    if any(part.dtype in _HALF_PRECISION and part.bytes >= MIB for part in stock.parts):
+        return replace(cause, remedies=without_batches(cause.remedies, Action.REDUCE_HALVED))
     return cause
 
 

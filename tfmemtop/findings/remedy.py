@@ -74,6 +74,7 @@ class Action:
         "use smaller batches (or a smaller model, or mixed precision, which saves at most half of the activations)",
         ("E",),
     )
+    REDUCE_HALVED = Remedy("use smaller batches (or a smaller model)", ("E",))
     NEED_LESS = Remedy("use smaller batches or a smaller model (which of them helps is not known)", ("E",))
     RUN_AGAIN = Remedy("run it again", ("R",), screen_only=True)
     RUN_WHEN_FREE = Remedy("run it again when the card is free", ("R",))
