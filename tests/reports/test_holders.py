@@ -228,6 +228,18 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
         assert all(part in text for part in parts)
 
 
+def test_the_pool_that_ran_out_of_memory_comes_before_a_fuller_one() -> None:
+    windows = []
+    for device, size in (("GPU:0", 600), ("GPU:1", 100)):
+        window = w.Window(device=device)
+        window.allocate(size * MIB, "Relu")
+        windows.append(window.done(t=3.0))
+    failed = events.OutOfMemory(t=9.0, pid=100, message="no", device="GPU:1", requested=MIB, operation="Relu")
+    begun = [s.session(), s.run(), s.process(0.3, 100), s.hook(0.4, 100), *windows]
+    assert [one.device for one in chosen(s.fold(begun))] == ["GPU:0", "GPU:1"]
+    assert [one.device for one in chosen(s.fold([*begun, failed]))] == ["GPU:1", "GPU:0"]
+
+
 def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_chosen() -> None:
     (one,) = chosen(folded("batch-too-large"))
     assert one.window.steps == 1

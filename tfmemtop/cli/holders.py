@@ -31,7 +31,7 @@ from tfmemtop.units import format_bytes
 
 
 class HoldersArguments(ReportArguments):
-    """``by`` is what each row stands for; ``device`` is a logical device, by default that with the most in use."""
+    """``by`` is what each row stands for; ``device`` is a logical device, by default that which ran out."""
 
     by: str = option(
         FOR_OUTPUT,
@@ -53,8 +53,8 @@ class HoldersArguments(ReportArguments):
     lifetimes: bool = switch(FOR_OUTPUT, "the buffers, from allocation to release, in place of who held them")
     device: str | None = option(
         FOR_OUTPUT,
-        "the pool of this logical device, such as GPU:0; by default the pool in which most was in use, rather than "
-        "pinned host memory",
+        "the pool of this logical device, such as GPU:0; by default the pool that ran out of memory, or in which "
+        "most was in use, rather than pinned host memory",
         metavar="NAME",
     )
 

@@ -139,7 +139,8 @@ class Chosen(msgspec.Struct, frozen=True):
 def chosen(state: State) -> list[Chosen]:
     """Return, for each pool of the newest run, the window of its highest peak, the highest first.
 
-    Pools of pinned host memory come last: what is said of a run counts none of it.
+    A pool that ran out of memory comes before all others. Pools of pinned host memory come last: what is said of a run
+    counts none of it.
     """
     found = [
         Chosen(pid, device, window, process.hooked)
@@ -148,7 +149,12 @@ def chosen(state: State) -> list[Chosen]:
         for device, windows in process.hooked.windows.items()
         if (window := fullest(recorded(windows)))
     ]
-    return sorted(found, key=lambda one: (is_pinned(one.device), -one.window.peak))
+    return sorted(found, key=lambda one: (is_pinned(one.device), not _ran_out(one), -one.window.peak))
+
+
+def _ran_out(one: Chosen) -> bool:
+    failure = one.hooked.failure
+    return failure is not None and failure.error.device == one.device
 
 
 def fullest(windows: list[Holders]) -> Holders | None:
