@@ -81,6 +81,20 @@ def test_while_a_request_waits_for_room_the_verdict_is_that_the_run_waits() -> N
     assert cause is not None and cause.text.startswith("The run waits for memory") and "`losses`" in cause.text
 
 
+def test_a_request_that_has_just_found_no_room_is_told_without_advice_until_the_run_is_held_up() -> None:
+    told = [one for one in recording.read(RECORDINGS / "batch-halved.jsonl").events() if one.t is not None]
+    maps = [one for one in told if isinstance(one, events.MemoryMap)]
+    short = next(one.t for one in maps if one.moment is events.MapMoment.OUT_OF_MEMORY)
+
+    def after(seconds: float) -> Cause:
+        cause = verdict(review((one for one in told if one.t <= short + seconds), alive=True))
+        assert cause is not None
+        return cause
+
+    assert after(0.3).text.startswith("No room") and not after(0.3).remedies
+    assert after(4.0).text.startswith("The run waits for memory") and after(4.0).remedies
+
+
 def test_what_was_in_use_at_an_earlier_look_is_told_as_of_then() -> None:
     told = [one for one in recording.read(RECORDINGS / "h100-leak.jsonl").events() if one.t is not None]
 

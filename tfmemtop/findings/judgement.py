@@ -88,7 +88,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         text = f"The kernel killed the run: host memory ran out{f'; the limit is {limited}' if limited else ''}."
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
-        if isinstance(finding, NoRoom) and (finding.waited or (going and finding.waits)):
+        if isinstance(finding, NoRoom) and (finding.waited or (going and finding.matters)):
             return finding.told(_between_two(finding, found)), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
@@ -115,6 +115,9 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
             text = f"No memory problem found{' so far' * going}. {said.headline}" if shared else said.headline
             rest = finding.remedies, said.code, (said.figures,)
             return Cause(finding.key, text, finding.holder, None, None, *rest), finding
+    for finding in found:
+        if isinstance(finding, NoRoom) and going and finding.cause.key is not Key.SCRATCH:
+            return Cause(finding.cause.key, finding.said.headline), finding  # too early for advice
     idle = next((one.said.headline for one in found if isinstance(one, CachedButIdle)), "")
     return replace(_healthy(state, run, going=going), evidence=(idle, KEPT) if idle else ()), None
 

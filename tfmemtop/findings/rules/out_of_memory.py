@@ -196,14 +196,16 @@ class NoRoom(Finding, frozen=True):
         return self.anatomy.waited_s >= RETRIED_S and self.cause.key is not Key.SCRATCH
 
     @property
-    def waits(self) -> bool:
-        """Whether a run that goes on is held up by the wait, which most often ends at once."""
-        return self.anatomy.waited_s >= _HELD_UP_S and self.cause.key is not Key.SCRATCH
+    def matters(self) -> bool:
+        """Whether a run that goes on is held up by the wait, which most often ends at once, or will be soon."""
+        held_up = self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
+        return held_up and self.cause.key is not Key.SCRATCH
 
     def told(self, cause: Cause) -> Cause:
-        """Return *cause* with a text that says first that TensorFlow waited."""
+        """Return *cause* with a text that says first that TensorFlow waited, or has just found no room."""
         ended = "for memory until it ended" if self.anatomy.still else "a long time for memory, then went on"
-        began = "The run waits for memory" if self.going else f"The run waited {ended}"
+        waits = "The run waits for memory" if self.anatomy.waited_s >= _HELD_UP_S else "A request found no room"
+        began = waits if self.going else f"The run waited {ended}"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
     @property
