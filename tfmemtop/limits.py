@@ -144,7 +144,8 @@ def parse_limit(text: str, whole: Whole) -> int:
     size = parse_size(text, whole.size)
     _check(size, whole, text)
     if size < MIB:
-        raise ValueError(f"{text} is less than 1 MiB, the smallest that TensorFlow can be given")
+        unit = f"; {text} MiB is {text}M" if text.isdecimal() and int(text) else ""
+        raise ValueError(f"{text} is less than 1 MiB, the smallest that TensorFlow can be given{unit}")
     return size // MIB * MIB
 
 

@@ -209,6 +209,7 @@ def test_a_share_is_one_of_the_smallest_gpu_or_of_the_host(
     [
         ("--memory-limit 60G -- x", TWO_GPUS, "--memory-limit: 60G is more than GPU 1 has, 40.0 GiB"),
         ("--cpu-pool 1T -- x", TWO_GPUS, "--cpu-pool: 1T is more than this machine has, 64.0 GiB"),
+        ("--memory-limit 2048 -- x", TWO_GPUS, "2048 MiB is 2048M"),
         (
             "--cpu-pool 1G --memory-limit 2G -- x",
             NO_GPU,
