@@ -95,11 +95,14 @@ def test_a_keras_fit_from_the_making_of_its_devices_on(watch: Watch, tmp_path: P
     assert outcome(keras.process)[:2] == (0, "trained\n")
 
 
-LEVEL = """
+RECORDED = """
 import ctypes, os
 ones = tf.ones([32, 64])
 levels = ctypes.CDLL(os.path.dirname(tf.__file__) + "/libtensorflow_framework.so.2")
 level = ctypes.c_int.in_dll(levels, "_ZN3tsl8profiler8internal13g_trace_levelE")
+"""
+
+LEVEL = f"""{RECORDED}
 print(level.value, flush=True)
 child = os.fork()
 if child == 0:
@@ -223,7 +226,9 @@ def test_loops_of_ones_own(watch: Watch, tmp_path: Path) -> None:
     assert outcome(loops.process).code == 0
 
 
-UNFINISHED = f"""{BEGINNING}
+UNFINISHED = f"""{BEGINNING}{RECORDED}
+while level.value != 2:
+    pass  # the window of the start opens beside the script
 kept = [tf.ones([1000 + number]) for number in range(50)]
 print("made", flush=True)
 while not sys.stdin.readline():
