@@ -136,7 +136,7 @@ def _goes_on(first: int, middle: int, last: int) -> bool:
 
 
 def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
-    """Return whether memory that rose in *windows* has paused at their end for much longer than ever before.
+    """Return whether memory that rose in *windows* has paused at their end for much longer than before.
 
     A buffer is full then, or a phase is over. So it rises no more, though it did so for most of the time. Where it has
     come to the *limit*, it lacks room to rise.
@@ -144,7 +144,7 @@ def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
     if limit is not None and windows[-1].high >= _FULL * limit:
         return False
     kept = retained(window.low for window in windows)
-    least = (kept[-1] - kept[0]) / len(kept) / 2
+    least = max(after - before for before, after in pairwise(kept)) / 2  # some memory rises in jumps
     level, higher = kept[0], []
     for window, value in zip(windows, kept, strict=True):
         if value >= level + least:
