@@ -4,10 +4,12 @@ Most of them were allocated between two windows and have no name. They are ident
 that were made within a window and outlived it.
 """
 
+import re
 from collections import Counter, defaultdict
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from tfmemtop.events import Holders, OperationLine
 from tfmemtop.events.allocations import FOREVER
@@ -16,6 +18,9 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import REMEMBERED, recorded, unpacked
 
 _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
+_SEVERAL = 2  # allocations
+_CONSTANT = re.compile(r"Const(_\d+)?|_\d+__cf__\d+")
+"""What is made once for each graph, as TensorFlow names it. The second is what it has computed beforehand."""
 
 
 class Grown(msgspec.Struct, frozen=True):
@@ -104,18 +109,26 @@ def _remaining(window: Holders) -> dict[int, tuple[int, int]]:
 def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int, tuple[Owner, str]]:
     """Return, for each size, the owner that describes its allocations best, and by which name Python holds most.
 
-    The name is that of the newest window in which one was found.
+    It has the operation that made most of them in the windows, but not one that made a single constant. The name is
+    that of the newest window in which one was found.
     """
-    best: dict[int, tuple[tuple[bool, bool, bool], Owner]] = {}
+    best: dict[int, tuple[tuple[bool, int, bool], Owner]] = {}
+    made = defaultdict[int, Counter[str]](Counter)
     names: dict[int, str] = {}
-    for window in windows:
+    known = [(unpacked(window), attribution(window, hooked)) for window in windows]
+    for course, owners in known:
+        for place, end in enumerate(course.ends):
+            requested = course.kinds[course.holdings[place]].requested
+            if end == FOREVER and requested in sizes and course.begins[place] >= 0:
+                made[requested][owners.of[place].operation] += 1
+    for course, owners in known:
         held = defaultdict[int, Counter[str]](Counter)
-        course, owners = unpacked(window), attribution(window, hooked)
         for place, end in enumerate(course.ends):
             requested = course.kinds[course.holdings[place]].requested
             if end == FOREVER and requested in sizes:
                 owner = owners.of[place]
-                tells = owner.kind not in _STAY, course.begins[place] >= 0, bool(owner.operation)
+                number = made[requested][owner.operation] if course.begins[place] >= 0 else 0
+                tells = owner.kind not in _STAY, number, bool(owner.operation)
                 if requested not in best or tells >= best[requested][0]:
                     best[requested] = tells, owner
                 held[requested][owner.python_name if owner.kind is Kind.TENSORS else ""] += 1
@@ -123,4 +136,9 @@ def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int,
             name, count = by_name.most_common(1)[0]
             if name and count * 2 >= by_name.total():
                 names[requested] = name
-    return {requested: (owner, names.get(requested, "")) for requested, (_, owner) in best.items()}
+    found = {}
+    for requested, (_, owner) in best.items():
+        once = made[requested][owner.operation] < _SEVERAL and _CONSTANT.fullmatch(owner.operation.rpartition("/")[2])
+        owner = replace(owner, operation="", layer="", line=None) if once else owner
+        found[requested] = owner, names.get(requested, "")
+    return found
