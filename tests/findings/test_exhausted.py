@@ -11,6 +11,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.finding import Severity
 from tfmemtop.findings.remedy import Action, raise_limit
+from tfmemtop.findings.review import review, verdict
 from tfmemtop.findings.room import no_room
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.reports.summary import summarise
@@ -328,6 +329,8 @@ def test_scratch_memory_is_called_harmless_where_tensorflow_says_so() -> None:
     assert found(gpu(2 * GIB), wrote(line, 29.95))[NoRoom].cause.key is Key.SCRATCH
     waits = events.Waiting(t=29.9, pid=100, operation="ReluGrad", file="/home/ada/train.py", line=52)
     assert "ReluGrad" not in found(gpu(2 * GIB), waits, wrote(line, 29.95)).text(NoRoom), "it waits in another pool"
+    waiting = found(gpu(2 * GIB), wrote(line, 29.5), written)[NoRoom]
+    assert waiting.cause.key is not Key.SCRATCH and not waiting.matters, "another request waits, since just now"
     # An error with another cause has another size.
     assert told(gpu(2 * GIB), written, wrote(line, 29.95), error()).anatomy.asked == 64 * MIB
 
@@ -346,9 +349,21 @@ def test_a_run_that_was_ended_while_requests_waited_is_told_so_and_a_short_wait_
         end = events.RunEnd(t=60.0, run=1, exit_code=code, signal=15 if code is None else None)
         return found(gpu(2 * GIB, OURS), waits, s.alive(59.0, 100, 900), end)
 
-    assert "until it ended" in ended(20.0, 30.0, 40.0, 50.0)[NoRoom].said.text
+    assert "At the end" in ended(20.0, 30.0, 40.0, 50.0)[NoRoom].said.text
     assert "then went on" in ended(5.0, 15.0, 25.0, code=0)[NoRoom].said.text
     assert NoRoom not in ended(50.0) and NoRoom not in ended(5.0, 15.0, 25.0, code=1)
+
+
+def test_a_run_is_told_to_wait_only_while_its_pool_is_copied_again() -> None:
+    def cause(now: float, *, alive: bool, until: int = 46) -> Cause:
+        waits = [moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=float(t)) for t in range(30, until, 2)]
+        told = verdict(review([*gpu(2 * GIB, OURS), *waits, s.alive(now, 100, 900)], alive=alive))
+        assert told is not None
+        return told
+
+    assert "The run waits" in cause(45.0, alive=True).text and "waits" not in cause(51.0, alive=True).text
+    assert "then went on" in cause(55.0, alive=True, until=48).text
+    assert "At the end" in cause(47.0, alive=False, until=48).text, "the recording breaks off"
 
 
 def test_while_tensorflow_waits_the_pool_is_told_and_then_the_error() -> None:

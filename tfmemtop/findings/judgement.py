@@ -89,7 +89,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and (finding.waited or (going and finding.matters)):
-            return finding.told(_between_two(finding, found)), finding
+            return finding.told(_between_two(finding, found), going=going), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
@@ -210,7 +210,7 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
     of_many = " on one card" * (len(run.peaks) > 1)
     came = f"pools{of_many} came to at most" if of_many else "pool came to"
     pool = f"; TensorFlow's {came} {format_bytes(run.peak_pool)}" if run.peak_pool is not None else ""
-    waited = "; some requests had to wait for room" if found_no_room(state) else ""
+    waited = "; some requests waited for room" if found_no_room(state) else ""
     held = f"at most {format_bytes(run.peak_in_use)} in use{of_many}{_reached(state, run)}{pool}{waited}"
     if run.peak_in_use is None and others:
         held = others

@@ -34,29 +34,36 @@ def trying(state: State) -> Iterator[Anatomy]:
             continue
         failed = hooked.failure.error.t if hooked.failure else float("-inf")
         for device in {**hooked.pools, **hooked.allocators}:
-            at = _no_room_at(state, hooked, device)
-            if at is None or at <= failed + LATER_S:
+            at, scratch = _no_room_at(state, hooked, device)
+            if at <= failed + LATER_S:
                 continue
             pool = hooked.pools.get(device)
             since = at if pool is None or pool.short_since is None else pool.short_since
-            lately = (state.now if run.ended is None else run.ended) - at < RETRIED_S
+            ago = (state.now if run.ended is None else run.ended) - at
+            lately = ago < RETRIED_S
             if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
                 around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
-                found = anatomy_of(state, pid, hooked, around, at, None, device, scratch=True)
-                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=lately)
+                found = anatomy_of(state, pid, hooked, around, at, None, device, scratch=scratch)
+                still = ago < _SEEN_AGAIN_S if run.going else lately
+                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=still)
 
 
-def _no_room_at(state: State, hooked: Hooked, device: str) -> float | None:
-    """Return the session second at which TensorFlow last found no room in a pool, ``None`` if it always did.
+_SEEN_AGAIN_S = 5.0
+"""While a request waits, its pool is copied every two seconds, and one of 100,000 chunks every five."""
+
+
+def _no_room_at(state: State, hooked: Hooked, device: str) -> tuple[float, bool]:
+    """Return the session second at which TensorFlow last found no room in a pool, and whether for scratch memory.
 
     There is a map of that moment, unless the request was for scratch memory: for that, TensorFlow does not wait. It
-    only writes a line to the terminal.
+    only writes a line to the terminal. Without either, the second is far in the past.
     """
     pool = hooked.pools.get(device)
-    times = [pool.exhausted.t] if pool and pool.exhausted else []
-    scratch = [line for line in state.run.complaints if line.harmless] if state.run else []
-    times += [line.at for line in scratch if of_allocator(hooked, line.allocator) == device]
-    return max(times, default=None)
+    waited = pool.exhausted.t if pool and pool.exhausted else float("-inf")
+    spared = [line for line in state.run.complaints if line.harmless] if state.run else []
+    mine = (line.at for line in spared if of_allocator(hooked, line.allocator) == device)
+    at = max(mine, default=float("-inf"))
+    return max(waited, at), at > waited
 
 
 _FULL, _HALF, _WAITED_S = 0.9, 0.5, 8.0

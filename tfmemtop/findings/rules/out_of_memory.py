@@ -201,11 +201,14 @@ class NoRoom(Finding, frozen=True):
         held_up = self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
         return held_up and self.cause.key is not Key.SCRATCH
 
-    def told(self, cause: Cause) -> Cause:
-        """Return *cause* with a text that says first that TensorFlow waited, or has just found no room."""
-        ended = "for memory until it ended" if self.anatomy.still else "a long time for memory, then went on"
-        waits = "The run waits for memory" if self.anatomy.waited_s >= _HELD_UP_S else "A request found no room"
-        began = waits if self.going else f"The run waited {ended}"
+    def told(self, cause: Cause, *, going: bool) -> Cause:
+        """Return *cause* with a text that says first that TensorFlow waits or waited, or has found no room.
+
+        *going* is whether the run goes on now: a recording may break off before the run ends.
+        """
+        began = "The run waits for memory" if going else "At the end the run waited for memory"
+        if not self.anatomy.still or self.anatomy.waited_s < _HELD_UP_S:
+            began = "The run waited a long time for memory, then went on" if self.waited else "A request found no room"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
     @property
@@ -213,7 +216,9 @@ class NoRoom(Finding, frozen=True):
         a, cause = self.anatomy, self.cause
         if self.waited:
             return Said(
-                self.told(cause).text, cause.explanation, figures=joined(*cause.evidence, _tensor(a), _figures(a))
+                self.told(cause, going=self.going).text,
+                cause.explanation,
+                figures=joined(*cause.evidence, _tensor(a), _figures(a)),
             )
         waits = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
         return Said(
