@@ -175,7 +175,11 @@ def test_held_back_by_the_users_limit() -> None:
     assert by_script.anatomy.limit_by is LimitBy.SCRIPT and actions(by_script)[0] == HIGHER
     assert "you" in finding.cause.text and "script" in by_script.cause.text
     beside = told(gpu(2 * GIB, asked_limit=2 * GIB), effective(True, 6 * GIB, name="GPU:1"), error())
-    assert "memory_limit of GPU:0" in actions(beside)[0].text, "--memory-limit is for all devices of the card"
+    unknown = told(
+        gpu(2 * GIB, asked_limit=2 * GIB), effective(True, 6 * GIB, name="GPU:1"), error(requested=None, operation=None)
+    )
+    for one in (beside, unknown):
+        assert "memory_limit of GPU:0" in actions(one)[0].text, "--memory-limit is for all devices of the card"
     # The card has no more to give, whatever the limit.
     no_more = told(gpu(2 * GIB, OURS, others=137 * GIB + 300 * MIB), error(requested=GIB))
     assert HIGHER not in actions(no_more)

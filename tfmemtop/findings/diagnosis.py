@@ -13,10 +13,10 @@ from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.larger import in_first_step
 from tfmemtop.findings.names import capital, holder_name, tensor_text
 from tfmemtop.findings.outliers import of_call, outlier
-from tfmemtop.findings.remedy import Action, raise_limit, without_batches
+from tfmemtop.findings.remedy import Action, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
-from tfmemtop.findings.room import between, crowded_out, fragmented, limit_text, no_room
+from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, limit_text, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
@@ -200,7 +200,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     trained = [one for one in stock.kept if one.model and one.optimizer and one.bytes >= _MOSTLY * stock.in_use]
     if len(trained) > 1:
         each = [((holder_name(one.holder), "", ""), one.bytes) for one in trained]
-        mostly = _with_use(cause, stock, a, each, kinds) if limited else cause.mostly
+        mostly = _with_use(cause, stock, a, each, kinds)
         return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=without_batches(cause.remedies))
@@ -337,7 +337,7 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
         Key.GROWTH,
         text,
         bytes=rise.size,
-        remedies=(Action.SHOW_PROCESS,) if stock.look else (raise_limit(a.limit, on_cpu=a.on_cpu),),
+        remedies=(Action.SHOW_PROCESS,) if stock.look else (higher_limit(a),),
         evidence=("Who holds it is not known.",) if stock.look else (_NO_LOOK,),
     )
 

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
 from tfmemtop.findings.larger import CONSTANT, LEAST, MUCH, batch_larger, longer_loop, step_larger
 from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, spot, tensor_text
-from tfmemtop.findings.remedy import Action, Remedy, raise_limit
+from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import (
     Request,
     is_vectorized,
     vectorized_name,
 )
+from tfmemtop.findings.room import higher_limit
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.operation_names import Phase, named
@@ -277,7 +278,7 @@ def of_call(name: str) -> bool:
 
 
 def _too_large(a: Anatomy, text: str, remedy: Remedy, *code: str) -> Cause:
-    remedies = remedy, raise_limit(a.limit, on_cpu=a.on_cpu)
+    remedies = remedy, higher_limit(a)
     return Cause(Key.LIMIT_TOO_SMALL, text, bytes=a.asked, remedies=remedies, code=code, evidence=_use(a))
 
 

@@ -122,7 +122,7 @@ def fragmented(a: Anatomy) -> Cause | None:
         else "cuda_malloc_async, which can join free pages; a pool that is one region from the start (growth off); "
     )
     large = a.limit is not None and a.asked >= _MUCH_FREE * a.limit
-    pool = (raise_limit(a.limit, on_cpu=True), Action.IN_PARTS if large else Action.FIX_SHAPES)
+    pool = (higher_limit(a), Action.IN_PARTS if large else Action.FIX_SHAPES)
     return Cause(
         Key.FRAGMENTATION,
         f"The pool is fragmented: {format_bytes(a.cached)} were free, in chunks up to {format_bytes(a.largest_free)}.",
@@ -163,19 +163,23 @@ def held_back(a: Anatomy) -> Cause | None:
     if a.pool is None or a.pool + a.asked <= a.limit or a.card_free is None or a.card_free < more:
         return None
     where, limit = "machine" if a.on_cpu else "card", limit_text(a)
-    higher = raise_limit(a.limit, on_cpu=a.on_cpu)
-    if a.shares_card and a.limit_by is LimitBy.SCRIPT:  # --memory-limit is for the whole card
-        higher = Remedy(f"raise the memory_limit of {a.device} in the script above {format_bytes(a.limit)}")
     text = f"{capital(limit)}." if a.asked > a.limit else f"{format_bytes(a.in_use)} were in use; {limit}."
     return Cause(
         Key.LIMIT_TOO_SMALL,
         text,
         bytes=a.asked,
-        remedies=(higher, Action.REDUCE_BATCH, Action.FIND_LIMIT),
+        remedies=(higher_limit(a), Action.REDUCE_BATCH, Action.FIND_LIMIT),
         evidence=(f"The {where} had {format_bytes(a.card_free)} free.",),
         explanation=f"TensorFlow never exceeds the limit, even if the {where} has free memory.",
         mostly=(text, f"{capital(limit)}."),
     )
+
+
+def higher_limit(a: Anatomy) -> Remedy:
+    """Return the remedy of a higher limit than that of the pool."""
+    if a.shares_card and a.limit_by is LimitBy.SCRIPT:  # --memory-limit is for the whole card
+        return Remedy(f"raise the memory_limit of {a.device} in the script above {format_bytes(a.limit)}")
+    return raise_limit(a.limit, on_cpu=a.on_cpu)
 
 
 def limit_text(a: Anatomy) -> str:
@@ -246,7 +250,7 @@ def unexplained(a: Anatomy) -> Cause:
     figures = (("requested size", a.asked), ("size of the pool", a.pool), ("pool's limit", a.limit))
     missing = [f"the {name}" for name, value in figures if value is None]
     bounded = a.on_cpu or a.limit_by is not LimitBy.TENSORFLOW
-    remedies: tuple[Remedy, ...] = (raise_limit(a.limit, on_cpu=a.on_cpu),) if bounded else ()
+    remedies: tuple[Remedy, ...] = (higher_limit(a),) if bounded else ()
     evidence = ""
     if a.device is None:
         reason = "TensorFlow did not say which of the process's pools ran out"

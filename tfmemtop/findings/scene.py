@@ -13,6 +13,8 @@ _MUCH, MOST = 0.25, 0.5
 
 _LEAST = 8 * MIB
 LONG_AGO_S = 2.0
+"""Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
+
 _CODE = 28  # characters
 
 FIT = ".fit("

@@ -98,7 +98,7 @@ def graph_grows(scene: Scene) -> Cause | None:
     if not any(window.function == SESSION for window in recorded(scene.hooked.windows.get(scene.stock.device))):
         return None
     place, code = f"The graph grows at {spot(line.file, line.line)}", f", by {line.code}"
-    whole = f": {len(parts)} results, {scene.sized(size)}."
+    whole = f": {len(parts)} results, {scene.recorded(size)}."
     return Cause(
         Key.CONSTANTS_CAPTURED,
         fitting(f"{place}{code}{whole}", f"{place}{whole}", room=scene.room),
@@ -154,8 +154,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     made = f", made at {spot(most.line.file, most.line.line)}" if most and most.line and most.line.file else ""
     of = f"up to {largest.elements:,} elements of {format_bytes(each)}" if largest else ""
     if largest is not None and size // each < (largest.elements or 0):
-        number = f"{count:,}" if on_gpu else f"~{size // each:,}"
-        of = f"{number} of at most {largest.elements:,} elements"
+        of = f"~{size // each:,} of at most {largest.elements:,} elements"
     what = f"The {'cache' if kind == _CACHE else f'{kind} buffer'} of a data set keeps "
     what += of or f"~{size // each:,} elements of {format_bytes(each)}"
     if kind == _INTERLEAVE and most is not None:
@@ -165,7 +164,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         once = most.count == count and "while" not in most.operation
         if failure and once and failed_node(failure.error.message) == most.operation:
             what = f"An interleave has {count:,} inputs open, with {of} of each"  # its function makes one of each
-    whole = f": {scene.sized(size, '' if on_gpu else '~')}."
+    whole = f": {scene.sized(size, '~')}."
     return Cause(
         Key.DATASET_BUFFER,
         fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tfmemtop.findings.scene import LONG_AGO_S
 from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.account import Account, Breakdown, MemoryPart, MemorySlice, breakdowns
@@ -18,8 +19,6 @@ _MEANINGS = {
     MemoryPart.OUTSIDE: "workspaces, other libraries",
     MemoryPart.CACHED_AND_OUTSIDE: "the size of the pool is unknown",
 }
-
-_JUST_S = 2.0  # after a look, there may be new tensors
 
 
 def name(part: MemoryPart) -> str:
@@ -38,7 +37,7 @@ def meaning(part: MemorySlice, found: Breakdown) -> str:
         return "the usual size, not measured"
     looked = next((held.looked_s for held in found.held if held.looked_s is not None), None)
     if part.part is MemoryPart.OTHER_IN_USE:
-        return "activations, temporaries" + ("" if looked is not None and looked < _JUST_S else ", tensors")
+        return "activations, temporaries" + ("" if looked is not None and looked < LONG_AGO_S else ", tensors")
     if part.part is MemoryPart.TENSORS and looked is not None:
         return f"found {spoken(looked)} ago"
     frameworks = found.account.frameworks if found.account else ()

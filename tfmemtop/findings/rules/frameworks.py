@@ -28,11 +28,11 @@ _MUCH = 0.5  # share of a card
 _MODEL = 1 << 10  # bytes of variables; less may be the state of random numbers
 
 
-REMEDIES = {
+_REMEDIES = {
     TENSORFLOW: (Action.HIDE_FROM_TENSORFLOW, Action.GROWTH_ON),
     JAX: (Action.JAX_GROWTH_ON,),
 }
-CODE = {
+_CODE = {
     TENSORFLOW: (
         "import tensorflow as tf",
         BEHIND_THE_IMPORT,
@@ -64,11 +64,11 @@ class Taker(msgspec.Struct, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """What helps if it reserves the card."""
-        return (Action.GROWTH_ON,) if self.variables >= _MODEL else REMEDIES[self.title]
+        return (Action.GROWTH_ON,) if self.variables >= _MODEL else _REMEDIES[self.title]
 
     @property
     def code(self) -> tuple[str, ...]:
-        return GROWTH if self.variables >= _MODEL else CODE[self.title]
+        return GROWTH if self.variables >= _MODEL else _CODE[self.title]
 
 
 @once_per_revision
@@ -206,7 +206,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        return (Action.JAX_AGAIN,) if self.growth_chosen else REMEDIES[JAX]
+        return (Action.JAX_AGAIN,) if self.growth_chosen else _REMEDIES[JAX]
 
     @property
     def severity(self) -> Severity:
@@ -220,7 +220,7 @@ class JaxPreallocated(DeviceFinding, frozen=True):
             "When JAX begins, it takes 75 % of the whole card, or the share that XLA_PYTHON_CLIENT_MEM_FRACTION says, "
             "even if the script needs less. nvidia-smi counts all of it as used, however much of it is in use. Without "
             "preallocation the pool starts small and grows; it gives nothing back before the process ends.",
-            CODE[JAX],
+            _CODE[JAX],
             f"At most {format_bytes(self.peak)} were in use.",
         )
 

@@ -14,6 +14,7 @@ from tfmemtop.findings.request import asked_by, at_line, compiled_name
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import hooked_of_run
+from tfmemtop.findings.scene import LONG_AGO_S
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.lookup import once_per_revision
@@ -22,8 +23,8 @@ from tfmemtop.state.program import program
 from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
 from tfmemtop.units import format_bytes
 
-_OLD_S, _HELD_UP_S = 2.0, 1.0
-"""Seconds. Older figures may be of another moment: the memory in use changes thousands of times a second."""
+_HELD_UP_S = 1.0
+"""Seconds. A shorter wait most often ends at once, where threads share a pool that is nearly full."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT)
 """Signals of a crash when an allocation failed: TensorFlow writes to memory that it did not get, or one of its own
@@ -167,9 +168,9 @@ def _several(state: State) -> bool:
 
 def _doubt(a: Anatomy) -> str:
     """Return that some figures are older than the failure; empty if none is."""
-    if a.reading_age_s is not None and a.reading_age_s > _OLD_S:
+    if a.reading_age_s is not None and a.reading_age_s > LONG_AGO_S:
         return f"These figures are {a.reading_age_s:.0f} s older than the failure, so this may be wrong."
-    if a.map_age_s is not None and a.map_age_s > _OLD_S and a.largest_free is not None:
+    if a.map_age_s is not None and a.map_age_s > LONG_AGO_S and a.largest_free is not None:
         return f"The largest free chunk was read {a.map_age_s:.0f} s before the failure; it may have been another."
     return ""
 
