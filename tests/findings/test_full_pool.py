@@ -49,6 +49,16 @@ def test_labels_in_one_hot_form_may_be_integers() -> None:
     assert advice("dense/Relu", node="f/crossed/one_hot")[0] is Action.KEEP_INTEGERS, "it was being made"
 
 
+def test_results_of_one_operation_that_differ_in_shape_are_summed_up_where_shapes_have_no_room() -> None:
+    full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+    window = w.Window(number=1)
+    for shape in ([2, 64, 614400], [2, 614400, 64]):
+        window.allocate(300 * MIB, "model/conv2d_3/Relu", shape=shape, dtype="float32")
+    texts = told(full, window.done(t=20.0), error()).cause.mostly
+    short = [text for text in texts if "Relu" in text and "614400" not in text]
+    assert short and all(text.count("Relu") == 1 for text in short) and any("Relu 600.0" in text for text in short)
+
+
 def test_what_chunks_have_beyond_their_tensors_is_told() -> None:
     def evidence(requested: int) -> str:
         full = [*begin(), effective(True, GIB), reading(29.9, GIB - MIB, pool=GIB, limit=GIB)]

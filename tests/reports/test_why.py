@@ -99,7 +99,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
         ("leaks/thumbnails-between", None, Key.FRAGMENTATION, "mosaic.py:38: The pool is fragmented by 60 tensors"),
         ("leaks/h200-tape", None, Key.TAPE_OPEN, "A GradientTape holds 507.2 MiB"),
         ("leaks/session-store", None, Key.TENSORS_KEPT, "`store._by_user[*].past[*]` keeps 160 tensors"),
-        ("leaks/slow-writer", None, Key.TENSORS_KEPT, "waited for memory"),
+        ("leaks/slow-writer", None, Key.TENSORS_KEPT, "At the end the run waited"),
         (
             "leaks/longer-loop",
             None,

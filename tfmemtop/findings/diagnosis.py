@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.compiled import with_buffer
-from tfmemtop.findings.contents import Sized, listed, named_part
+from tfmemtop.findings.contents import listed, named_part, with_use
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.larger import in_first_step
-from tfmemtop.findings.names import capital, holder_name, tensor_text
+from tfmemtop.findings.names import holder_name, tensor_text
 from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
-from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, limit_text, no_room
+from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
@@ -137,7 +137,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     if made is not None:
         kept_in = (one for one in stock.kept if one.variables and one.items > 1)
         most = [((holder_name(one.holder), "", ""), one.bytes) for one in kept_in]
-        use = [text for one in most if one[1] >= _MOSTLY * stock.in_use for text in _with_use(cause, stock, a, [one])]
+        use = [text for one in most if one[1] >= _MOSTLY * stock.in_use for text in with_use(cause, stock, a, [one])]
         first = (f"It computes a variable's first value. {one}" for one in cause.mostly or (cause.text,))
         return replace(
             cause,
@@ -161,7 +161,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     loose = stock.loose[0] if stock.loose else None
     if not known and loose is not None and loose.bytes >= _MOSTLY * stock.in_use:
         of_one = f"{counted(loose.count, 'tensor')} of {tensor_text(list(loose.shape or []), None)}"
-        mostly = _with_use(cause, stock, a, [((of_one, "", ""), loose.bytes)])
+        mostly = with_use(cause, stock, a, [((of_one, "", ""), loose.bytes)])
         return replace(cause, mostly=mostly, evidence=(f"Python holds {of_one}.", *cause.evidence))
     if not known:
         return replace(cause, remedies=without_batches(cause.remedies, Action.NEED_LESS))
@@ -193,14 +193,14 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     if stock.in_use >= (a.asked or 0):
         stays = {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}
         what = held or ([] if stays else parts)
-        cause = replace(cause, mostly=_with_use(cause, stock, a, what, kinds))
+        cause = replace(cause, mostly=with_use(cause, stock, a, what, kinds))
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL))
     trained = [one for one in stock.kept if one.model and one.optimizer and one.bytes >= _MOSTLY * stock.in_use]
     if len(trained) > 1:
         each = [((holder_name(one.holder), "", ""), one.bytes) for one in trained]
-        mostly = _with_use(cause, stock, a, each, kinds)
+        mostly = with_use(cause, stock, a, each, kinds)
         return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=without_batches(cause.remedies))
@@ -245,31 +245,6 @@ def _fills_queue(stock: Inventory) -> bool:
     return stock.look is not None and (
         sum(part.bytes for part in others if part.shape in shapes and part.count >= MANY) * 2 >= stock.in_use
     )
-
-
-def _with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tuple[str, ...]:
-    """Return texts for *cause* with the largest of what is in use, the best first.
-
-    Each of *told_by* tells it: name, layer and shape; bytes. Only the last may tell less than half of it.
-    """
-    total = format_bytes(stock.in_use)
-    unit = total[total.rindex(" ") :]
-    beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
-    rest = f"{limit_text(a)}." if beyond else cause.text
-    told = f"; {rest}" if beyond else f". {rest}"
-    full = a.limit is not None and stock.in_use >= _FULLER * a.limit  # the limit may go without saying
-    texts: list[str] = []
-    numbers = [(ones, number) for ones in told_by for number in range(len(ones), 0, -1)]
-    for ones, number in numbers:
-        if ones is not told_by[-1] and sum(size for _, size in ones[:number]) * 2 < stock.in_use:
-            continue
-        for parts in (3, 2, 1):
-            each = (
-                f"{''.join(names[:parts])} {format_bytes(size).removesuffix(unit)}" for names, size in ones[:number]
-            )
-            whole = f"Of {total} in use: {', '.join(each)}"
-            texts += [f"{whole}{told}", f"{whole}."][: 1 + full]
-    return (*texts, cause.text, capital(rest))
 
 
 def _beside_training(stock: Inventory, asked: int) -> bool:

@@ -93,8 +93,8 @@ class Action:
     BOUND_QUEUE = Remedy("give the queue a maxsize: its producer then waits")
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
     DROP_MODELS = Remedy(
-        "keep only the models still needed: drop the others, and call gc.collect(); if all are, use fewer or "
-        "smaller ones, or keep the weights of those that rest as arrays, model.get_weights()"
+        "keep fewer models: drop those no longer needed, and call gc.collect(); if all are needed, use smaller ones, "
+        "or keep the weights of those that rest as arrays, model.get_weights()"
     )
     BOUND_CACHE = Remedy(
         "keep only the newest, and delete the old: set maxsize on a cache; delete the old model before making a new one"

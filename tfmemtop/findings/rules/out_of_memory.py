@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import LONGEST, Cause, Key, advised
 from tfmemtop.findings.diagnosis import explained
 from tfmemtop.findings.finding import CauseFinding, Finding, Said, Severity, joined
-from tfmemtop.findings.names import named_spot, tensor_text
+from tfmemtop.findings.names import capital, named_spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import asked_by, at_line, compiled_name
 from tfmemtop.findings.room import held_back, held_by_others
@@ -21,7 +21,7 @@ from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import RETRIED_S
 from tfmemtop.state.program import program
 from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
-from tfmemtop.units import format_bytes
+from tfmemtop.units import format_bytes, spoken
 
 _HELD_UP_S = 1.0
 """Seconds. A shorter wait most often ends at once, where threads share a pool that is nearly full."""
@@ -207,9 +207,10 @@ class NoRoom(Finding, frozen=True):
 
         *going* is whether the run goes on now: a recording may break off before the run ends.
         """
-        began = "The run waits for memory" if going else "At the end the run waited for memory"
+        waited = f"the run waited {spoken(self.anatomy.waited_s)} for memory"
+        began = "The run waits for memory" if going else f"At the end {waited}"
         if not self.anatomy.still or self.anatomy.waited_s < _HELD_UP_S:
-            began = "The run waited a long time for memory, then went on" if self.waited else "A request found no room"
+            began = f"{capital(waited)}, then went on" if self.waited else "A request found no room"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
 
     @property
