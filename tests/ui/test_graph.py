@@ -243,7 +243,7 @@ def test_the_end_of_the_phases_is_marked_where_the_script_goes_on_without_one() 
     def marked(*phases: tuple[float, float | None], now: float = 80.0) -> list[float]:
         told = [
             events.ScriptPhase(
-                t=9.0, pid=100, number=at, name="fit", epoch=at, began=began, ended=ended, peaks={"CPU:0": GIB}
+                t=9.0, pid=100, number=at + 1, name="fit", epoch=at, began=began, ended=ended, peaks={"CPU:0": GIB}
             )
             for at, (began, ended) in enumerate(phases)
         ]
@@ -253,6 +253,8 @@ def test_the_end_of_the_phases_is_marked_where_the_script_goes_on_without_one() 
 
     assert marked((2.0, 10.0), (10.1, 20.0)) == [20.0] and marked((2.0, 10.0), (15.0, None)) == [10.0]
     assert marked((2.0, 10.0), (4.0, 6.0), (10.1, None)) == [] and marked((2.0, 79.5)) == []
+    many = [(2.0 + 5 * at, 7.0 + 5 * at) for at in range(2 * events.PHASES_KEPT)]
+    assert marked(*many, now=2000.0) == [many[-1][1]], "those between that are not kept were phases too"
     phases = (PhaseMark("fit", "fit 2", 60.0, GIB), PhaseMark("", "", 180.0, 0))
     first = rows(draw(Graph(), replace(panel(steady((GIB,) * 4)), phases=phases), 299.0))[0]
     assert first.rindex("┊") > first.index("┊fit 2 1.0G") and "0" not in first[first.rindex("┊") :]

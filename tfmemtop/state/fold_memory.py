@@ -270,7 +270,8 @@ def _script_phase(state: State, event: events.ScriptPhase) -> None:
     phases[event.pid, event.number] = event
     if len(phases) > events.PHASES_KEPT:  # of the most frequent name, the one with the lowest peak is dropped
         names = Counter(phase.name for phase in phases.values())
-        del phases[min(phases, key=lambda key: (-names[phases[key].name], max(phases[key].peaks.values())))]
+        others = phases.keys() - {(event.pid, event.number)}  # the newest shows whether the script is in one now
+        del phases[min(others, key=lambda key: (-names[phases[key].name], max(phases[key].peaks.values()), key))]
 
 
 # Recorded allocations: windows, traces, the script's lines, and XLA's reports.

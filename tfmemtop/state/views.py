@@ -275,15 +275,19 @@ _BETWEEN_S = 1.0
 
 
 def _between(state: State) -> Iterator[PhaseMark]:
-    """Yield the ends of the script's phases after which it was in none for a while."""
+    """Yield the ends of the script's phases after which it was in none for a while, as far as no phase is left out."""
     run = state.run
-    phases = list(run.phases.values()) if run else []
-    until = run.ended if run and run.ended is not None else state.now
-    for end in sorted({phase.ended for phase in phases if phase.ended is not None}):
-        then = end + _BETWEEN_S
-        in_one = any(one.began <= then and (one.ended is None or one.ended > end) for one in phases)
-        if then < until and not in_one:
-            yield PhaseMark("", "", end, 0)
+    until: float | None = None
+    newest: dict[int, int] = {}  # by process: the number of its newest phase
+    for one in sorted(run.phases.values(), key=lambda one: one.began) if run else ():
+        number = newest.get(one.pid, 0)
+        if until is not None and one.began > until + _BETWEEN_S and one.number <= number + 1:
+            yield PhaseMark("", "", until, 0)
+        newest[one.pid] = max(number, one.number)
+        until = max(until or 0.0, float("inf") if one.ended is None else one.ended)
+    end = run.ended if run and run.ended is not None else state.now
+    if until is not None and end > until + _BETWEEN_S:
+        yield PhaseMark("", "", until, 0)
 
 
 def _cpu_panel(state: State, all_rows: list[AllocatorRow]) -> DevicePanel:
