@@ -353,9 +353,13 @@ def test_a_run_that_was_ended_while_requests_waited_is_told_so_and_a_short_wait_
         end = events.RunEnd(t=60.0, run=1, exit_code=code, signal=15 if code is None else None)
         return found(gpu(2 * GIB, OURS), waits, s.alive(59.0, 100, 900), end)
 
-    assert "At the end" in ended(20.0, 30.0, 40.0, 50.0)[NoRoom].said.text
-    assert "then went on" in ended(5.0, 15.0, 25.0, code=0)[NoRoom].said.text
-    assert NoRoom not in ended(50.0) and NoRoom not in ended(5.0, 15.0, 25.0, code=1)
+    def times(since: int, until: int) -> list[float]:
+        return [float(t) for t in range(since, until, 5)]
+
+    assert "At the end" in ended(*times(20, 60))[NoRoom].said.text
+    assert "then went on" in ended(*times(5, 30), code=0)[NoRoom].said.text
+    assert NoRoom not in ended(50.0) and NoRoom not in ended(*times(5, 30), code=1)
+    assert NoRoom not in ended(20.0, 30.0, 40.0, 50.0), "short waits, between which the run went on"
 
 
 def test_a_run_is_told_to_wait_only_while_its_pool_is_copied_again() -> None:

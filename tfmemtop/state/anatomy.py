@@ -28,7 +28,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
     with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
     ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the reading are older than the failure.
-    ``waited_s`` is for how long TensorFlow has waited for room again and again, without an error, and ``still`` whether
+    ``waited_s`` is for how long TensorFlow has waited for room, without an error, and ``still`` whether
     it did so to the end of the run, or does so now.
     ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
     memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the

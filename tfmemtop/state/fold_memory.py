@@ -25,7 +25,7 @@ from tfmemtop.state.lookup import (
 from tfmemtop.state.model import (
     CLUSTERS_KEPT,
     LINES_KEPT,
-    RETRIED_S,
+    WAIT_SEEN_S,
     WINDOWS_OF_PHASES_KEPT,
     Context,
     CpuPool,
@@ -196,7 +196,7 @@ def _memory_map(state: State, event: events.MemoryMap) -> None:
     if hooked := hooked_of(state, event.pid):
         pool = hooked.pools.setdefault(event.device, Pool())
         if event.moment is events.MapMoment.OUT_OF_MEMORY:
-            if pool.exhausted is None or event.t - pool.exhausted.t > RETRIED_S:
+            if pool.exhausted is None or event.t - pool.exhausted.t > WAIT_SEEN_S:
                 pool.short_since, pool.short_among = event.t, surroundings(state, hooked)
             pool.exhausted = event
         elif event.region is not None:

@@ -27,6 +27,10 @@ CLUSTERS_KEPT = 64
 RETRIED_S = 15.0
 """TensorFlow tries for 10 s before it raises an error. Its lines and the maps of this time belong to the failure."""
 
+WAIT_SEEN_S = 6.0
+"""While a request waits, its pool is copied every two seconds, and one of 100,000 chunks every five. After a longer
+time without a copy it waits no more."""
+
 RUNS_KEPT = 64
 """The newest runs: one run takes 160 kB at most."""
 GONE_KEPT = 64
@@ -51,7 +55,7 @@ class Pool(msgspec.Struct):
     map: events.MemoryMap | None = None  # the newest of the whole pool
     zoom: events.MemoryMap | None = None  # the newest of a single region
     exhausted: events.MemoryMap | None = None  # the map at the time when an allocation failed
-    short_since: float | None = None  # the time of the first such map, where one followed another within RETRIED_S
+    short_since: float | None = None  # the time of the first such map, where one followed another within WAIT_SEEN_S
     short_among: Surroundings | None = None  # the readings of that time
     growths: deque[events.PoolGrowth] = msgspec.field(default_factory=lambda: deque(maxlen=GROWTHS_KEPT))
 

@@ -10,7 +10,7 @@ from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.anatomy import LATER_S, Anatomy, anatomy_of, belongs, of_allocator
 from tfmemtop.state.history import Trend
 from tfmemtop.state.lookup import of_run, surroundings
-from tfmemtop.state.model import RETRIED_S, Hooked, Pool, RunState, State, Surroundings
+from tfmemtop.state.model import RETRIED_S, WAIT_SEEN_S, Hooked, Pool, RunState, State, Surroundings
 
 
 def anatomies(state: State) -> Iterator[Anatomy]:
@@ -44,12 +44,8 @@ def trying(state: State) -> Iterator[Anatomy]:
             if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
                 around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
                 found = anatomy_of(state, pid, hooked, around, at, None, device, scratch=scratch)
-                still = ago < _SEEN_AGAIN_S if run.going else lately
+                still = ago < WAIT_SEEN_S if run.going else lately
                 yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=still)
-
-
-_SEEN_AGAIN_S = 5.0
-"""While a request waits, its pool is copied every two seconds, and one of 100,000 chunks every five."""
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> tuple[float, bool]:
