@@ -137,6 +137,9 @@ def test_after_running_out_no_limit_is_said_to_have_fitted() -> None:
     second = [effective(True, name="GPU:1"), reading(12.4, 100 * MIB, 200 * MIB, 1026 * MIB, name="GPU:1")]
     pages = told(review([*begin(), *made, *second, msgspec.structs.replace(failed, device="GPU:1"), end]))
     assert "raised use on GPU:1 to 600.0 MiB." in pages[Question.EFFICIENTLY], "more than that pool's peak"
+    beside = [s.process(0.6, 101), s.hook(1.1, 101), effective(True, pid=101), reading(12.4, MIB, 2 * MIB, pid=101)]
+    pages = told(review([*begin(), *made, lower, *beside, msgspec.structs.replace(failed, pid=101), end]))
+    assert "raised use of process 101 to 501.0 MiB." in pages[Question.EFFICIENTLY], "the first one's peak is higher"
 
 
 def test_growth_that_took_the_card_all_the_same() -> None:

@@ -256,10 +256,12 @@ def _limit(seen: RunReview, run: RunState) -> Iterator[str]:
     failed = [(size, one) for one in anatomies(seen.state) if one.asked and (size := needed_by(one)) is not None]
     if run.out_of_memory and failed:
         size, most = max(failed, key=lambda each: each[0])
-        pool_peak = run.peaks.get(most.device or "", run.peak_in_use)
-        on = f" on {most.device}" if pool_peak < run.peak_in_use else ""
-        no_more = "" if size > pool_peak else ", no more than the peak"
-        yield f"The request that failed would have raised use{on} to {format_bytes(size)}{no_more}."
+        hooked = seen.state.processes[most.pid].hooked
+        trend = hooked.trends.get(most.device or "") if hooked else None
+        pool_peak = trend.peak if trend else run.peak_in_use
+        pool = f" of process {most.pid}" * several + f" on {most.device}" * (len(run.peaks) > 1)
+        no_more = "" if size > pool_peak else ", no more than its peak"
+        yield f"The request that failed would have raised use{pool} to {format_bytes(size)}{no_more}."
     yield from more
 
 
