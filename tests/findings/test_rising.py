@@ -8,6 +8,7 @@ from tests.findings.situations import begin, effective, found, reading
 from tests.findings.test_keepers import look
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.findings.review import review, verdict
 from tfmemtop.findings.rising import has_stopped, may_rise, merged, rises
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.state.history import UseWindow
@@ -68,3 +69,9 @@ def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:
         return Leak in found(begin(), effective(True), stream)
 
     assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=50)
+
+
+def test_memory_that_rose_in_a_recording_that_breaks_off_is_told_in_the_past() -> None:
+    stream = [reading(3.0 + i / 10, GIB + 2 * MIB * i, pool=4 * GIB, limit=4 * GIB) for i in range(400)]
+    texts = [verdict(review([*begin(), effective(True), *stream], alive=alive)) for alive in (True, False)]
+    assert ["is rising" in one.text for one in texts if one is not None] == [True, False]

@@ -76,6 +76,8 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     """Return the cause, and the finding that it comes from: the most serious of *found*, or ``None``."""
     run, found = state.run, list(found)
     assert run is not None
+    if not going:  # a recording may break off before the run ends
+        found = [replace(one, ended=True) if isinstance(one, HostGrowth | Leak | NoRoom) else one for one in found]
     if broken := next((finding for finding in found if isinstance(finding, RuleFailed)), None):
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
@@ -89,7 +91,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and (finding.waited or (going and finding.matters)):
-            return finding.told(_between_two(finding, found), going=going), finding
+            return finding.told(_between_two(finding, found)), finding
     if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):

@@ -181,7 +181,7 @@ class NoRoom(Finding, frozen=True):
     anatomy: Anatomy
     cause: Cause
     several: bool = False
-    going: bool = True
+    ended: bool = False
 
     @property
     def severity(self) -> Severity:
@@ -202,13 +202,10 @@ class NoRoom(Finding, frozen=True):
         held_up = self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
         return held_up and self.cause.key is not Key.SCRATCH
 
-    def told(self, cause: Cause, *, going: bool) -> Cause:
-        """Return *cause* with a text that says first that TensorFlow waits or waited, or has found no room.
-
-        *going* is whether the run goes on now: a recording may break off before the run ends.
-        """
+    def told(self, cause: Cause) -> Cause:
+        """Return *cause* with a text that says first that TensorFlow waits or waited, or has found no room."""
         waited = f"the run waited {spoken(self.anatomy.waited_s)} for memory"
-        began = "The run waits for memory" if going else f"At the end {waited}"
+        began = "The run waits for memory" if not self.ended else f"At the end {waited}"
         if not self.anatomy.still or self.anatomy.waited_s < _HELD_UP_S:
             began = f"{capital(waited)}, then went on" if self.waited else "A request found no room"
         return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
@@ -218,7 +215,7 @@ class NoRoom(Finding, frozen=True):
         a, cause = self.anatomy, self.cause
         if self.waited:
             return Said(
-                self.told(cause, going=self.going).text,
+                self.told(cause).text,
                 cause.explanation,
                 figures=joined(*cause.evidence, _tensor(a), _figures(a)),
             )
@@ -238,9 +235,9 @@ class NoRoom(Finding, frozen=True):
 @rule(40)
 def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
-    going = state.run is not None and state.run.going
+    ended = state.run is not None and not state.run.going
     for anatomy in trying(state):
-        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state), going)
+        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state), ended)
 
 
 def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
