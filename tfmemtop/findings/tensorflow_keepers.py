@@ -142,21 +142,23 @@ def dataset_buffer(scene: Scene) -> Cause | None:
     largest = max(told, key=lambda one: (one.elements or 0) * (one.each or 0), default=None)
     room = (largest.elements or 0) * (largest.each or 0) if largest else 0
     each, count, size, most = _elements(scene)
+    number = count
     if kind == _PREFETCH and largest is None:
         return None  # they may as well be what the data set's functions have made
     fits = largest is not None and _alike(largest, each)
     if on_gpu and (not fits or size > room or most is None or most.kind is not Kind.INPUT):
         return None
     if not on_gpu and largest is not None and (size < room or not fits):
-        each, size = largest.each or 0, min(room, scene.stock.rest - _of_step(scene))
+        each, size = largest.each or 1, min(room, scene.stock.rest - _of_step(scene))
+        number = size // each
     if not each or not scene.matters(size):
         return None
     made = f", made at {spot(most.line.file, most.line.line)}" if most and most.line and most.line.file else ""
     of = f"up to {largest.elements:,} elements of {format_bytes(each)}" if largest else ""
-    if largest is not None and size // each < (largest.elements or 0):
-        of = f"~{size // each:,} of at most {largest.elements:,} elements"
+    if largest is not None and number < (largest.elements or 0):
+        of = f"~{number:,} of at most {largest.elements:,} elements"
     what = f"The {'cache' if kind == _CACHE else f'{kind} buffer'} of a data set keeps "
-    what += of or f"~{size // each:,} elements of {format_bytes(each)}"
+    what += of or f"~{number:,} elements of {format_bytes(each)}"
     if kind == _INTERLEAVE and most is not None:
         of = tensor_text(list(most.shape or ()), most.dtype)
         what = f"The interleave of a data set keeps {count:,} tensors, such as {of}, of its open inputs"
@@ -170,7 +172,7 @@ def dataset_buffer(scene: Scene) -> Cause | None:
         fitting(f"{what}{made}{whole}", f"{what}{whole}", room=scene.room),
         f"tf.data {kind}",
         size,
-        count or size // each,
+        count or number,
         (_BUFFERS[kind],),
     )
 
