@@ -14,7 +14,7 @@ from tfmemtop.units import counted, format_bytes
 Sized = list[tuple[tuple[str, str, str], int]]
 """The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
 
-_NEARLY_FULL = 0.75  # share of the limit
+FULLER = 0.75  # share of the limit, or of the peak
 
 
 def listed(what: Sized) -> str:
@@ -51,7 +51,7 @@ def with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tup
     beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
     rest = f"{limit_text(a)}." if beyond else cause.text
     told = f"; {rest}" if beyond else f". {rest}"
-    full = a.limit is not None and stock.in_use >= _NEARLY_FULL * a.limit  # the limit may go without saying
+    full = a.limit is not None and stock.in_use >= FULLER * a.limit  # the limit may go without saying
     texts: list[str] = []
     numbers = [(ones, number) for ones in told_by for number in range(len(ones), 0, -1)]
     for ones, number in numbers:

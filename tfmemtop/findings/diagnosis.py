@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.compiled import with_buffer
-from tfmemtop.findings.contents import listed, named_part, with_use
+from tfmemtop.findings.contents import FULLER, listed, named_part, with_use
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.larger import in_first_step
 from tfmemtop.findings.names import holder_name, tensor_text
@@ -51,10 +51,9 @@ _MOSTLY = 0.3
 """The least share of the memory in use of a kind that the verdict names."""
 
 _NAMED = 3  # tensors
+
 _FILLED_AT_LEAST, _FILLED_SHARE = 8 * MIB, 0.125
 """The least rise that counts as filling a pool, also as a share of what was in use when the pool was full."""
-
-_FULLER = 0.75  # share of the peak, or of the limit
 
 _LARGER = 1.25  # times what earlier steps needed
 _NO_LOOK = (
@@ -92,7 +91,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if kept is None and (growing := larger_each_time(stock, hooked, rose if filled else None)) is not None:
         return growing
     # If the pool held much more before, what it keeps now is not why there is no room.
-    was_fuller = trend is not None and a.in_use <= _FULLER * trend.peak
+    was_fuller = trend is not None and a.in_use <= FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
         return between(cut, stock, a.code)
     if kept is not None:
@@ -348,7 +347,7 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     rose = _rise(trend, float("inf"), _HALF)
     late = _rise(trend, float("inf"), _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
-    waits = limit is not None and trend.peak >= _FULLER * limit
+    waits = limit is not None and trend.peak >= FULLER * limit
     windows = trend.whole.windows
     if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not windows:
         return None

@@ -184,7 +184,7 @@ def higher_limit(a: Anatomy) -> Remedy:
 
 def limit_text(a: Anatomy) -> str:
     """Return whose limit the pool has: ``your limit is 2.0 GiB``. If much was free below it, return how much,
-    and in what pieces: chunks of the pool, and what the pool has not taken yet.
+    and its largest piece: a chunk of the pool, or what the pool has not taken yet.
     """
     whose, limit = _LIMIT_OF.get(a.limit_by, "its limit"), format_bytes(a.limit)
     if a.limit is not None and a.largest_free is not None and a.pool is not None:
