@@ -157,6 +157,8 @@ def test_constants_of_a_function_that_is_made_again_and_again() -> None:
     traced = kept(look(), constants, made=2)
     assert traced is not None and actions(traced) == [Action.PASS_ARRAYS], "it was traced nine times"
     assert kept(look(), part("step/MatMul", 400 * MIB, 4, Kind.UNKNOWN), made=3) is None
+    folded = kept(look(), part("step/truediv/_0__cf__0", 400 * MIB, 4, Kind.UNKNOWN), made=3)
+    assert folded is not None and folded.key is Key.CONSTANTS_CAPTURED, "what TensorFlow computed beforehand"
     assert kept(look(), constants, made=3, file="/a/keras/src/trainer.py") is None, "Keras makes one for each model"
     without_shape = replace(part("step/mul/y", 400 * MIB, 4, Kind.UNKNOWN, None), region="")
     assert kept(look(), without_shape, made=3, device="CPU:0") is not None

@@ -4,7 +4,6 @@ Most of them were allocated between two windows and have no name. They are ident
 that were made within a window and outlived it.
 """
 
-import re
 from collections import Counter, defaultdict
 from functools import lru_cache
 
@@ -15,12 +14,11 @@ from tfmemtop.events import Holders, OperationLine
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.attribution import Kind, Owner, attribution
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.operation_names import names_constant
 from tfmemtop.state.windows import REMEMBERED, recorded, unpacked
 
 _STAY = (Kind.VARIABLES, Kind.OPTIMIZER)
 _SEVERAL = 2  # allocations
-_CONSTANT = re.compile(r"Const(_\d+)?|_\d+__cf__\d+")
-"""What is made once for each graph, as TensorFlow names it. The second is what it has computed beforehand."""
 
 
 class Grown(msgspec.Struct, frozen=True):
@@ -138,7 +136,7 @@ def _whose(windows: list[Holders], hooked: Hooked, sizes: set[int]) -> dict[int,
                 names[requested] = name
     found = {}
     for requested, (_, owner) in best.items():
-        once = made[requested][owner.operation] < _SEVERAL and _CONSTANT.fullmatch(owner.operation.rpartition("/")[2])
+        once = made[requested][owner.operation] < _SEVERAL and names_constant(owner.operation)
         owner = replace(owner, operation="", layer="", line=None) if once else owner
         found[requested] = owner, names.get(requested, "")
     return found

@@ -23,6 +23,7 @@ from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, Kept, both, kept_of, merged
 from tfmemtop.state.located import FRESH_S, lies_in
 from tfmemtop.state.model import RETRIED_S, Hooked
+from tfmemtop.state.operation_names import names_constant
 from tfmemtop.state.windows import recorded, unpacked
 
 _OWN = re.compile(r"\[\*\](\._\w+)+$")
@@ -322,10 +323,9 @@ def is_constant(part: Part, device: str) -> bool:
     On a GPU many outputs have no recorded shape either, such as
     those of Tanh. There only the name counts.
     """
-    base = part.operation.rpartition("/")[2].partition("_")[0]
     of_node = part.kind not in (Kind.XLA, Kind.RESULTS) and part.operation and not part.operation.startswith("__")
     unlike = of_node and not (part.python_name or part.region)
-    return base == "Const" or (is_cpu(device) and part.shape is None and bool(unlike))
+    return names_constant(part.operation) or (is_cpu(device) and part.shape is None and bool(unlike))
 
 
 def _is_value(part: Part) -> bool:

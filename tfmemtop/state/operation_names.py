@@ -12,6 +12,13 @@ from functools import lru_cache
 
 import msgspec
 
+_CONSTANT = re.compile(r"(?:.*/)?(?:Const(?:_.*)?|_\d+__cf__\d+)")
+
+
+def names_constant(operation: str) -> bool:
+    """Return whether *operation* makes a constant of a graph: the script's, or what TensorFlow computed beforehand."""
+    return _CONSTANT.fullmatch(operation) is not None
+
 
 class Phase(Enum):
     """The part of a step in which an operation runs."""
