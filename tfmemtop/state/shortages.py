@@ -38,14 +38,15 @@ def trying(state: State) -> Iterator[Anatomy]:
             if at <= failed + LATER_S:
                 continue
             pool = hooked.pools.get(device)
-            since = at if pool is None or pool.short_since is None else pool.short_since
+            since = None if pool is None or scratch else pool.short_since
+            waited_s = 0.0 if since is None else at - since
             ago = (state.now if run.ended is None else run.ended) - at
             lately = ago < RETRIED_S
-            if lately if run.going else at - since >= RETRIED_S and (lately or not run.failed):
+            if lately if run.going else waited_s >= RETRIED_S and (lately or not run.failed):
                 around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
                 found = anatomy_of(state, pid, hooked, around, at, None, device, scratch=scratch)
                 still = ago < WAIT_SEEN_S if run.going else lately
-                yield msgspec.structs.replace(found, waited_s=max(0.0, at - since), still=still)
+                yield msgspec.structs.replace(found, waited_s=waited_s, still=still)
 
 
 def _no_room_at(state: State, hooked: Hooked, device: str) -> tuple[float, bool]:

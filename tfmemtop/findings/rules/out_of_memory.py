@@ -194,13 +194,12 @@ class NoRoom(Finding, frozen=True):
     @property
     def waited(self) -> bool:
         """Whether the wait is the cause of a run: it has lasted longer than TensorFlow tries for one request."""
-        return self.anatomy.waited_s >= RETRIED_S and self.cause.key is not Key.SCRATCH
+        return self.anatomy.waited_s >= RETRIED_S
 
     @property
     def matters(self) -> bool:
         """Whether a run that goes on is held up by the wait, which most often ends at once, or will be soon."""
-        held_up = self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
-        return held_up and self.cause.key is not Key.SCRATCH
+        return self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
 
     def told(self, cause: Cause) -> Cause:
         """Return *cause* with a text that says first that TensorFlow waits or waited, or has found no room."""
