@@ -371,6 +371,10 @@ def test_a_run_is_told_to_wait_only_while_its_pool_is_copied_again() -> None:
 
     assert "The run waits" in cause(45.0, alive=True).text and "waits" not in cause(51.0, alive=True).text
     assert "then went on" in cause(55.0, alive=True, until=48).text
+    failed = events.ScriptError(t=30.5, pid=100, kind="InvalidArgumentError", message="", file="", line=0, code="")
+    gone = events.HookEnd(t=31.0, pid=100, reason=events.HookEnding.EXIT)
+    short = [*gpu(2 * GIB, OURS), moment(2 * GIB - 100 * MIB, 2 * GIB, 63 * MIB, t=30.0)]
+    assert NoRoom in found(short, failed, gone) and NoRoom not in found(short, gone), "the process ends for seconds"
     assert "At the end" in cause(47.0, alive=False, until=48).text, "the recording breaks off"
 
 

@@ -30,8 +30,10 @@ def trying(state: State) -> Iterator[Anatomy]:
     run = state.run
     for pid, process in state.processes.items():
         hooked = process.hooked
-        if run is None or not hooked or (hooked.ended and run.going) or not of_run(state, pid):
+        if run is None or not hooked or not of_run(state, pid):
             continue
+        if hooked.ended and run.going and hooked.error is None:
+            continue  # an error may be of what found no room, until the run's end shows it
         failed = hooked.failure.error.t if hooked.failure else float("-inf")
         for device in {**hooked.pools, **hooked.allocators}:
             at, scratch = _no_room_at(state, hooked, device)
@@ -45,7 +47,7 @@ def trying(state: State) -> Iterator[Anatomy]:
             if lately if run.going else waited_s >= RETRIED_S and (lately or not run.failed):
                 around = _as_wait_began(pool, at) or hooked.at_end or surroundings(state, hooked)
                 found = anatomy_of(state, pid, hooked, around, at, None, device, scratch=scratch)
-                still = ago < WAIT_SEEN_S if run.going else lately
+                still = ago < WAIT_SEEN_S and not hooked.ended if run.going else lately
                 yield msgspec.structs.replace(found, waited_s=waited_s, still=still)
 
 
