@@ -15,7 +15,6 @@ from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.outliers import outlier
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.request import Request
-from tfmemtop.findings.rising import larger_each_time
 from tfmemtop.state.holders import Part
 from tfmemtop.state.windows import unpacked
 
@@ -82,33 +81,6 @@ def test_where_only_an_operations_name_is_known_it_must_have_asked_for_each_size
     assert larger is not None and larger.key is Key.STEP_LARGER and "at most 24.0 MiB" in larger.text
     assert cause([8, 8, 8, 24, 24]) is None, "it may be of another layer, in the same step"
     assert cause([24] * 6) is None, "all layers may be alike but one"
-
-
-def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_lets_grow() -> None:
-    def window(rows: list[int], number: int = 1) -> events.Holders:
-        steps = w.Window(number=number)
-        for each in rows:
-            steps.allocate(each * 4096, "ConcatV2", shape=[each, 1024], dtype="float32")
-        return steps.done(t=20.0 + number)
-
-    def cause(*rows: list[int], name: str = "bank.keys", share: int = 500, weights: int = 0) -> Cause | None:
-        grown = replace(part("ConcatV2", share * MIB, shape=(9000, 1024)), python_name=name)
-        kernel = events.Variable("dense/kernel", "trainable", [weights, 1024], "float32", "GPU:0", weights * 4096)
-        there = stock(look(variables=[kernel]), grown)
-        return larger_each_time(there, hooked(*(window(each, number) for number, each in enumerate(rows, 1))))
-
-    growing = cause([*range(1000, 9000, 1000), 9000])
-    assert growing is not None and (growing.key, growing.holder) == (Key.GROWN_BY_COPYING, "bank.keys")
-    assert "[1000,1024]" in growing.text and actions(growing) == [Action.CONCAT_ON_HOST]
-    nameless = cause([*range(1000, 9000, 1000), 9000], name="")
-    assert nameless is not None and actions(nameless) == [Action.BOUND_REQUEST]
-    assert cause([*range(1000, 9000, 1000), 9000], share=499) is None, "other memory is more"
-    assert cause([*range(2000, 8000, 1000), 9000]) is None, "so few may be layers"
-    assert cause([*range(1000, 9000, 1000), 2000, 9000]) is None, "batches of all lengths do not grow"
-    assert cause([*range(1000, 5000, 1000)], [*range(4000, 10000, 1000)]) == growing, "each window has few of them"
-    assert cause([*range(2000, 10000, 1000)], [*range(1000, 9000, 1000)]) is None
-    with_gradients = [*range(1000, 5000, 1000), 64, *range(5000, 10000, 1000), 64]
-    assert cause(with_gradients) is None and cause(with_gradients, weights=64) == growing
 
 
 def test_a_tensor_that_grows_in_a_loop_of_a_graph() -> None:

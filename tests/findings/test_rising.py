@@ -4,12 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests import windows as w
 from tests.findings.situations import begin, effective, found, reading
-from tests.findings.test_keepers import look
+from tests.findings.test_keepers import actions, hooked, look, part, stock
 from tests.streams import GIB, MIB
 from tfmemtop import events
+from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review, verdict
-from tfmemtop.findings.rising import has_stopped, may_rise, merged, rises
+from tfmemtop.findings.rising import has_stopped, larger_each_time, may_rise, merged, rises
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.state.history import UseWindow
 
@@ -75,3 +78,30 @@ def test_memory_that_rose_in_a_recording_that_breaks_off_is_told_in_the_past() -
     stream = [reading(3.0 + i / 10, GIB + 2 * MIB * i, pool=4 * GIB, limit=4 * GIB) for i in range(400)]
     texts = [verdict(review([*begin(), effective(True), *stream], alive=alive)) for alive in (True, False)]
     assert ["is rising" in one.text for one in texts if one is not None] == [True, False]
+
+
+def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_lets_grow() -> None:
+    def window(rows: list[int], number: int = 1) -> events.Holders:
+        steps = w.Window(number=number)
+        for each in rows:
+            steps.allocate(each * 4096, "ConcatV2", shape=[each, 1024], dtype="float32")
+        return steps.done(t=20.0 + number)
+
+    def cause(*rows: list[int], name: str = "bank.keys", share: int = 500, weights: int = 0) -> Cause | None:
+        grown = replace(part("ConcatV2", share * MIB, shape=(9000, 1024)), python_name=name)
+        kernel = events.Variable("dense/kernel", "trainable", [weights, 1024], "float32", "GPU:0", weights * 4096)
+        there = stock(look(variables=[kernel]), grown)
+        return larger_each_time(there, hooked(*(window(each, number) for number, each in enumerate(rows, 1))))
+
+    growing = cause([*range(1000, 9000, 1000), 9000])
+    assert growing is not None and (growing.key, growing.holder) == (Key.GROWN_BY_COPYING, "bank.keys")
+    assert "[1000,1024]" in growing.text and actions(growing) == [Action.CONCAT_ON_HOST]
+    nameless = cause([*range(1000, 9000, 1000), 9000], name="")
+    assert nameless is not None and actions(nameless) == [Action.BOUND_REQUEST]
+    assert cause([*range(1000, 9000, 1000), 9000], share=499) is None, "other memory is more"
+    assert cause([*range(2000, 8000, 1000), 9000]) is None, "so few may be layers"
+    assert cause([*range(1000, 9000, 1000), 2000, 9000]) is None, "batches of all lengths do not grow"
+    assert cause([*range(1000, 5000, 1000)], [*range(4000, 10000, 1000)]) == growing, "each window has few of them"
+    assert cause([*range(2000, 10000, 1000)], [*range(1000, 9000, 1000)]) is None
+    with_gradients = [*range(1000, 5000, 1000), 64, *range(5000, 10000, 1000), 64]
+    assert cause(with_gradients) is None and cause(with_gradients, weights=64) == growing
