@@ -170,10 +170,16 @@ async def test_every_key_of_the_bar_is_there_where_there_is_room_and_the_help_an
     async with app().run_test(size=(160, 48)) as pilot:
         bar = text_of(await drawn(pilot)).splitlines()[-1]
         assert all(f" {key} " in bar for key in "RGLAVEHFWOMs/q")
+
+        async def bar_with_quit() -> str:
+            while "q quit" not in (bar := text_of(await drawn(pilot)).splitlines()[-1]):
+                pass  # the bar is laid out anew after the screen
+            return bar
+
         for columns in (60, 80, 120):
             await pilot.resize_terminal(columns, 24)
-            bar = text_of(await drawn(pilot)).splitlines()[-1]
-            assert "F1 help" in bar and "q quit" in bar
+            bar = await asyncio.wait_for(bar_with_quit(), PATIENCE_S)
+            assert "F1 help" in bar
         assert "F fit" in bar
 
 
