@@ -38,6 +38,7 @@ Halves = tuple[Sample | None, Sample | None]
 _NO_GUTTER_BELOW = 32
 _AFTER_A_RUN = 9  # cells that the name of a run takes
 _ROOM = " mcro"  # the codes of cells that a phase's name may take: a full pool would leave its highest peak unnamed
+_BARE = f"{MARK}   "  # many marks without a name side by side would tell nothing
 _ASIDE = 7  # cells by which a label moves aside for a more important one
 
 
@@ -221,7 +222,7 @@ def _with_phases(
             continue
         at, label = bisect_left(numbers, number), safe(phase.label)
         narrow = f"{MARK}{label} " if all(cell_len(each) == 1 for each in label) else MARK
-        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, MARK) if label else (MARK,):
+        for said in (f"{narrow}{format_short(phase.peak)} ", narrow, _BARE) if label else (_BARE,):
             end = at + len(said)
             if end <= len(text) and not codes[max(0, at - 1) : end].strip(_ROOM):
                 text, codes = text[:at] + said + text[end:], codes[:at] + "n" * len(said) + codes[end:]
