@@ -94,7 +94,7 @@ class Action:
     SUM_UP = Remedy("add the gradients up as they come (or keep float(their norm)) in place of a list of them")
     DROP_MODELS = Remedy(
         "keep fewer models: drop those no longer needed, and call gc.collect(); if all are needed, use smaller ones, "
-        "or keep the weights of those that rest as arrays, model.get_weights()"
+        "or keep the weights of idle ones as arrays, model.get_weights()"
     )
     BOUND_CACHE = Remedy(
         "keep only the newest, and delete the old: set maxsize on a cache; delete the old model before making a new one"

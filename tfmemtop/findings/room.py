@@ -178,7 +178,7 @@ def held_back(a: Anatomy) -> Cause | None:
 def higher_limit(a: Anatomy) -> Remedy:
     """Return the remedy of a higher limit than that of the pool."""
     if a.shares_card and a.limit_by is LimitBy.SCRIPT:  # --memory-limit is for the whole card
-        return Remedy(f"raise the memory_limit of {a.device} in the script above {format_bytes(a.limit)}")
+        return Remedy(f"in the script, raise the memory_limit of {a.device} above {format_bytes(a.limit)}")
     return raise_limit(a.limit, on_cpu=a.on_cpu)
 
 
