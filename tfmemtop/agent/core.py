@@ -22,7 +22,7 @@ _FOLDER, _FLAGS = "TFMEMTOP_XLA", "XLA_FLAGS"
 _DIGITS = "0123456789"
 
 _FAREWELLS = 3  # attempts to send the last event: a signal of the script's may interrupt one
-_GOODBYE_S = 0.5  # the longest time that the agent's last work takes as the script ends
+_GOODBYE_S = 0.5  # the processor's time that the agent's last work takes at most as the script ends
 _OUT_OF_MEMORY_S = 1.0  # the same, where memory ran out: then what the script held is the answer
 _AFTER_LOOK_S = 0.15  # of this time, what is left after the look for tensors
 _BUSY = 4  # on a machine so busy that a thread gets a quarter of a core, the work takes so many times as long

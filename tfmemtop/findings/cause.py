@@ -74,6 +74,12 @@ class Cause(msgspec.Struct, frozen=True):
         return next((one.brief for one in self.remedies if one.brief), "")
 
     @property
+    def advice(self) -> str:
+        """The same, or else the first setting that helps, with its option."""
+        settings = (one.elsewhere for one in self.remedies if one.complete)
+        return self.brief or next((f"{text[0].upper()}{text[1:]}." for text in settings), "")
+
+    @property
     def advised(self) -> str:
         """The text in at most :data:`LONGEST` characters, with what helps at its end where there is room for that."""
         return shortened(advised(self.text, brief=self.brief))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import Cause, Key
+from tfmemtop.findings.cause import Cause, Key, advised
 from tfmemtop.findings.finding import CauseFinding, Severity
 from tfmemtop.findings.names import line_with_code, spot
 from tfmemtop.findings.remedy import Action
@@ -132,7 +132,7 @@ def _failed(state: State, found: FrameworkExhausted, at: str) -> FrameworkFailed
     who = found.framework.title + (f" at {at}" if at else "")
     asked = format_bytes(found.requested) if found.requested else "more than there was"
     cause = _by_readings(state, found) if found.cached is None else _by_own_figures(found)
-    text = f"Out of memory: {who} asked for {asked}. {cause.text}"
+    text = advised(f"Out of memory: {who} asked for {asked}. {cause.text}", brief=cause.advice)
     evidence = (*cause.evidence, f"{found.framework.title} says: {found.message.rstrip('.')}.")
     return FrameworkFailed(replace(cause, text=text, evidence=evidence))
 

@@ -43,6 +43,7 @@ _NOTABLY = 1.05
 
 _BEGAN = "Out of memory"
 _TOO_MUCH = "What is in use and the request together are more than there is."
+_TRIES = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
 _LOOK = (Action.SHOW_POOL,)
 
 
@@ -76,7 +77,7 @@ class AllocationFailed(CauseFinding, frozen=True):
                 if not (shaped and told)
             ]
             texts = [joined(head, one) for one in (*cause.mostly, cause.text) for head in heads]
-            if len(text := advised(*texts, brief=cause.brief)) <= LONGEST:
+            if len(text := advised(*texts, brief=cause.advice)) <= LONGEST:
                 return replace(cause, text=text, evidence=tuple(one for one in cause.evidence if one not in text))
             if cause.key is Key.UNKNOWN:
                 text = self._failed(began, crashed=True)
@@ -86,7 +87,7 @@ class AllocationFailed(CauseFinding, frozen=True):
         if cause.key in _NAMES_REQUEST and any(line in cause.text for line in lines):
             at = ""  # one place is enough
         # What helps matters more than where it happened: that stands in the evidence.
-        text = advised(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", brief=cause.brief)
+        text = advised(f"{began}{at}: {cause.text}", f"{began}: {cause.text}", brief=cause.advice)
         text = text if len(text) <= LONGEST else cause.text
         if cause.key in _NAMES_REQUEST and (not lines or any(line in text for line in lines)):
             return replace(cause, text=text)
@@ -212,22 +213,14 @@ class NoRoom(Finding, frozen=True):
     @property
     def said(self) -> Said:
         a, cause = self.anatomy, self.cause
-        if self.waited:
-            return Said(
-                self.told(cause).text,
-                cause.explanation,
-                figures=joined(*cause.evidence, _tensor(a), _figures(a)),
-            )
-        waits = "TensorFlow tries for 10 s before it fails. If no error follows, it found room after all."
+        unknown = cause.key is Key.UNKNOWN and not self.waited
+        tries = "" if self.waited or cause.key is Key.SCRATCH else _TRIES
+        text = self.told(cause).text
+        more = cause.text if cause.key is Key.UNKNOWN and cause.text not in text else ""
         return Said(
-            f"No room{_where(self)}: {asked_for(a)}. {cause.text}",
-            cause.explanation if cause.key is not Key.UNKNOWN else "If an error follows, it names the size.",
-            figures=joined(
-                "" if cause.key is Key.SCRATCH else waits,
-                *cause.evidence,
-                _tensor(a),
-                _figures(a),
-            ),
+            text,
+            "If an error follows, it names the size." if unknown else cause.explanation,
+            figures=joined(more, tries, *cause.evidence, _tensor(a), _figures(a)),
         )
 
 
