@@ -156,6 +156,16 @@ async def test_what_is_not_there_and_what_has_a_script_are_refused_in_one_line(e
     await running.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_BESIDE_SCRIPT)
 
 
+async def test_a_process_that_is_read_already_begins_no_second_run(engines: Engines) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await process.wait()
+    screen = await engines.run(attach=os.getpid())
+    await screen.client.send(Attach(pid=os.getpid()))
+    await screen.client.send(Attach(pid=process.pid))
+    await screen.until(Notice, lambda notice: notice.kind is NoticeKind.ATTACH_NO_PROCESS)
+    assert len(screen.all(Run)) == 1
+
+
 @pytest.mark.programs
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 def test_a_process_of_another_user_is_refused_with_what_helps() -> None:

@@ -71,8 +71,10 @@ class FromOutside(Source):
     def follow(self, pid: int) -> bool:
         """Follow process *pid* from now on, and leave the one that was followed before.
 
-        Return ``False``, and leave nothing, if there is no such process.
+        Return ``False``, and leave nothing, if there is no such process. One that is followed already goes on as it is.
         """
+        if pid == self.pid and not self._ended:
+            return True
         process = find(pid)
         if process is None:
             return False
