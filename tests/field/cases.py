@@ -198,6 +198,10 @@ CASES = (
         remedy="batch", in_ci=True,
     ),
     Case(
+        "many_callers", "many_callers.py 16", "--cpu-pool 230M", "limit_too_small", "many_callers.py 1",
+        remedy="fewer calls", never="as a whole",
+    ),
+    Case(
         "model_too_large", "model_too_large.py", "--cpu-pool 400M", "limit_too_small", "WIDTH=1024 model_too_large.py",
     ),
     Case(

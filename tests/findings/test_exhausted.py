@@ -221,6 +221,15 @@ def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
     assert cause(gpu(2 * GIB), too_small, error()).key is Key.LIMIT_TOO_SMALL
 
 
+def test_threads_that_ask_at_once_are_told_to_take_turns() -> None:
+    def asked(threads: int) -> AllocationFailed:
+        line = events.Waiting(t=29.0, pid=100, operation=None, file="/a/serve.py", line=9, at_once=threads)
+        return told(gpu(2 * GIB), line, moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error())
+
+    many, one = asked(16), asked(1)
+    assert "16 threads" in many.whole_cause.text and actions(many) == [Action.FEWER_CALLS, *actions(one)]
+
+
 def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before() -> None:
     anatomy = told(gpu(2 * GIB, OURS), moment(1900 * MIB, 2000 * MIB, 63 * MIB), error()).anatomy
     assert no_room(anatomy, peak=1964 * MIB).key is Key.FRAGMENTATION

@@ -85,20 +85,21 @@ def tell_waiting(messenger: Messenger) -> None:
     """
     found = _in_tensorflow()
     if found is not None:
-        operation, line = found
-        messenger.send("waiting", operation=operation, **line.fields())
+        operation, line, at_once = found
+        messenger.send("waiting", operation=operation, at_once=at_once, **line.fields())
 
 
-def _in_tensorflow() -> "Optional[tuple[Optional[str], Line]]":
-    """Return the operation and the line of the script. No frame is kept, as it would keep its locals."""
+def _in_tensorflow() -> "Optional[tuple[Optional[str], Line, int]]":
+    """Return the operation, the line of the script, and how many threads run that line.
+
+    No frame is kept, as it would keep its locals.
+    """
     own, frames = real_threads.get_ident(), sys._current_frames()
     try:
         threads = [ident for ident in frames if ident != own and _module(frames[ident]).startswith("tensorflow.")]
         threads.sort(key=lambda each: each != real_threads.main)
-        for ident in threads:
-            frame = frames[ident]
-            return _operation(frame), line_of(frame)
-        return None
+        lines = [line_of(frames[ident]) for ident in threads]
+        return (_operation(frames[threads[0]]), lines[0], lines.count(lines[0])) if lines else None
     finally:
         frames.clear()  # one of them is the frame of this call, which holds them all
 

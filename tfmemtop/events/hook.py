@@ -287,6 +287,7 @@ class Waiting(Event, tag="waiting", frozen=True):
 
     ``operation`` is the operation that runs eagerly, ``None`` in a ``tf.function``. ``file`` and ``line`` are the
     script's own, and ``code`` is the text of that line; they are empty and 0 where the stack has no line of the script.
+    ``at_once`` is how many of the script's threads run that line.
     """
 
     origin = Origin.HOOK
@@ -298,6 +299,7 @@ class Waiting(Event, tag="waiting", frozen=True):
     file: Text
     line: Number
     code: Text = ""
+    at_once: Number = 1
 
 
 class ScriptError(Event, tag="script_error", frozen=True):

@@ -42,6 +42,8 @@ _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
 """The kinds of memory that do not depend on the batch."""
 
+_OF_BATCH = frozenset((Action.REDUCE_BATCH, Action.REDUCE_HALVED, Action.NEED_LESS, Action.BOUND_REQUEST))
+
 _ONE_HOT = "one_hot", "onehot"
 _HALF_PRECISION = "float16", "bfloat16"
 
@@ -103,7 +105,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if _fills_queue(stock):
         queue = "Most of what is in use are elements of a tf.queue, or like them."
         return replace(full, remedies=(Action.SMALLER_QUEUE,), evidence=(queue, *full.evidence))
-    return _beyond_all(between(full, stock, a.code), hooked, trend, a, began - LONG_AGO_S)
+    return _at_once(_beyond_all(between(full, stock, a.code), hooked, trend, a, began - LONG_AGO_S), a)
 
 
 def _phase(state: State, pid: int, t: float) -> str:
@@ -127,6 +129,16 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
         return cause
     others = (one for one in cause.remedies if one is not Action.IN_PARTS)  # the first remedy says that too
     return replace(cause, remedies=(Action.BOUND_REQUEST, *others))
+
+
+def _at_once(cause: Cause, a: Anatomy) -> Cause:
+    """Return *cause* with how many threads ran the line that asked, where each needs memory for its own batch."""
+    if cause.key is not Key.LIMIT_TOO_SMALL or a.at_once == 1 or not _OF_BATCH.intersection(cause.remedies):
+        return cause
+    text = f"{a.at_once} threads ran this line at once."
+    mostly = tuple(f"{text} {one}" for one in (*cause.mostly, cause.text))
+    evidence, remedies = (text, *cause.evidence), (Action.FEWER_CALLS, *cause.remedies)
+    return replace(cause, evidence=evidence, mostly=(*mostly, text), remedies=remedies)
 
 
 def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:

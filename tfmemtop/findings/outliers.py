@@ -13,6 +13,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import (
     Request,
     is_vectorized,
+    repeats,
     vectorized_name,
 )
 from tfmemtop.findings.room import higher_limit
@@ -79,8 +80,8 @@ def input_on_device(request: Request) -> Cause | None:
     if request.asked is None or request.anatomy.operation not in (None, CONSTANT):
         return None  # an operation of the script's asked for it
     array = request.stock.array_of(request.asked)
-    if array is None or array.bytes < LEAST:
-        return None
+    if array is None or array.bytes < LEAST or repeats(request):
+        return None  # what is copied again and again is a batch
     return _input(holder_name(array.name), array.shape, array.dtype, array.bytes, request)
 
 

@@ -145,6 +145,7 @@ class Action:
     SMALLER_BATCHES = Remedy("use smaller batches (or have tf.data make fewer ahead: num_parallel_calls, prefetch)")
     SMALLER_PIECES = Remedy("read smaller pieces: what the function makes is kept until all of it is used")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
+    FEWER_CALLS = Remedy("run fewer calls at a time (hold a threading.Lock around each, or use fewer threads)")
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )

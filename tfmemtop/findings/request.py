@@ -236,6 +236,17 @@ def _in_rounds(hooked: Hooked, device: str, name: str, before: float) -> PastReq
     return PastRequest((), max(sizes))
 
 
+def repeats(request: Request) -> bool:
+    """Return whether as much was asked for before, by the same operation if it is known, and has been freed."""
+    operation = request.anatomy.operation
+    for window in recorded(request.hooked.windows.get(request.stock.device)):
+        course = unpacked(window)
+        for kind, _, freed in _made_by(request.began, window, course):
+            if freed and kind.requested == request.asked and operation in (None, course.name(kind)):
+                return True
+    return False
+
+
 def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple[Holding, int, bool]]:
     """Return the kinds of allocations of a *window* that were made by then, how often, and whether one was freed."""
     events = bisect_right(course.times, (before - window.began) * _US)

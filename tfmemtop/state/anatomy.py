@@ -32,8 +32,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     it did so to the end of the run, or does so now.
     ``line`` is the script's own, as ``train.py:12``. ``scratch`` if TensorFlow reports that it can do without this
     memory. Where ``operation`` calls a graph, ``node`` is the operation of the graph that asked, and ``node_line`` the
-    line that made it, as far as they are known. ``code`` is the text of ``line``. ``shares_card`` if the process has
-    other logical devices on the same GPU.
+    line that made it, as far as they are known. ``code`` is the text of ``line``, which ``at_once`` threads ran.
+    ``shares_card`` if the process has other logical devices on the same GPU.
     """
 
     pid: int
@@ -65,6 +65,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     waited_s: float = 0.0
     still: bool = False
     shares_card: bool = False
+    at_once: int = 1
 
     @property
     def cached(self) -> int | None:
@@ -166,6 +167,7 @@ def anatomy_of(
         node_line=f"{made.file}:{made.line}" if made and made.file else None,
         code=stood.code if stood else "",
         shares_card=device is not None and _shares_card(state, pid, hooked, device),
+        at_once=waiting.at_once if waiting else 1,
     )
 
 
