@@ -12,8 +12,9 @@ from tests.streams import MIB
 from tfmemtop import events as ev
 from tfmemtop.engine.stream import Stream
 from tfmemtop.engine.stream.recorder import SAME_AGAIN_S, Recorder, Thinner
-from tfmemtop.events.recording import RecordingError, Writer
-from tfmemtop.findings.rules.notices import say
+from tfmemtop.events.recording import RecordingError, Writer, read
+from tfmemtop.findings.review import review, weighed
+from tfmemtop.findings.rules.notices import Noticed, say
 
 
 def kept(thinner: Thinner, events: list[ev.Event]) -> list[ev.Event]:
@@ -81,14 +82,18 @@ def test_a_flood_of_output_is_cut_and_says_how_much() -> None:
     assert found[-1].text == "Traceback"
 
 
-async def test_one_that_has_grown_too_large_ends_and_a_notice_says_at_which_size(tmp_path: Path) -> None:
+async def test_one_that_has_grown_too_large_ends_and_its_last_line_says_at_which_size(tmp_path: Path) -> None:
     stream, told = Stream(), asyncio.get_running_loop().create_future()
     stream.listen(lambda event: told.set_result(event) if isinstance(event, ev.Notice) else None)
     recorder = Recorder(stream, lambda: Writer(tmp_path / "run.jsonl"), Thinner(MIB))
     recorder.begin()
+    stream.publish(s.session())
+    stream.publish(s.run(0.0))
     for n in range(30):
         stream.publish(ev.OutOfMemory(t=n, pid=7, message="x" * 40_000))
     notice = await asyncio.wait_for(told, PATIENCE_S)
-    assert say(notice).text.endswith("run.jsonl has stopped: it has grown to 1 MiB; --record FILE has no limit")
+    assert "run.jsonl has stopped: it has grown to 1 MiB; --record FILE has no limit" in say(notice).text
     assert isinstance(recorder.trouble, RecordingError) and "it has grown to" in str(recorder.trouble)
     await recorder.close()
+    seen = review(read(tmp_path / "run.jsonl").events())
+    assert Noticed(notice) in [held.finding for held in weighed(seen)]

@@ -14,7 +14,7 @@ from tests.commands import printed_by, refused_by
 from tests.field.judging import above_whole
 from tests.starting import ran
 from tests.ui.shown import RECORDINGS
-from tfmemtop.events import Event, Output, RunEnd, ScriptError, recording
+from tfmemtop.events import Event, Level, Notice, NoticeKind, Output, RunEnd, ScriptError, recording
 from tfmemtop.findings.cause import LONGEST, Cause, Key
 from tfmemtop.findings.judgement import findings, judged
 from tfmemtop.findings.proposed_limit import suggested_limit
@@ -224,6 +224,13 @@ def test_other_runs_of_the_recording_are_mentioned() -> None:
     first = page(reviewed("h200-runs", 1), "yc2cq", 1)
     assert "More: tfmemtop why --long yc2cq:1" in first, "the longer report is on the same run"
     assert earlier(2, "my run.jsonl") == "Run 1 is in this recording too: tfmemtop why 'my run.jsonl:1'"
+
+
+def test_a_recording_that_stopped_before_the_run_says_why() -> None:
+    why = "recording to a.jsonl has stopped: less than 128 MiB are free on the disk"
+    stopped = Notice(t=2.0, key="recording", level=Level.WARNING, kind=NoticeKind.RECORDING_ENDED, detail=why)
+    told = page(review([s.session(), s.run(), stopped]), "a.jsonl")
+    assert "less than 128 MiB are free on the disk" in " ".join(told)
 
 
 CODE = "import sys\nfor argument in sys.argv[1:]:\n    print(repr(argument))\n"

@@ -75,7 +75,7 @@ class NoticeKind(DescribedEnum):
         "make room on the disk; the screen still shows the output",
     )
     INPUT_LOST = "input_lost", "the script does not read its input, so what was typed is lost"
-    RECORDING_ENDED = "recording_ended", "{detail}", "the run goes on"  # detail: what is wrong with the recording
+    RECORDING_ENDED = "recording_ended", "{detail}; the run is not affected"  # detail: what is wrong with the recording
     LAST_READINGS_LOST = "last_readings_lost", "the last readings are lost: {detail}"  # detail: the error
     ATTACH_NO_PROCESS = "attach_no_process", "there is no process {about} any more"  # about: its number
     ATTACH_BESIDE_SCRIPT = (  # about: the process

@@ -14,6 +14,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.review import WIDTH, RunReview, verdict, weighed
 from tfmemtop.findings.rules.attached import NOT_KNOWN
 from tfmemtop.findings.rules.ending import ended
+from tfmemtop.findings.rules.notices import say
 from tfmemtop.findings.run_devices import used_cards
 from tfmemtop.limits import SuggestedLimit
 from tfmemtop.placement import where
@@ -26,7 +27,7 @@ from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import short, title
 from tfmemtop.state.windows import Chosen, chosen, missing
-from tfmemtop.units import format_bytes, spoken
+from tfmemtop.units import format_bytes, sentence, spoken
 
 ROWS = 3
 """How many rows of the table of holders are shown."""
@@ -135,6 +136,8 @@ def _about(seen: RunReview, path: str) -> Iterator[str]:
     others = earlier(run.run, path) if run.kernel is None else restarted(run.run, run.earlier)
     if others:
         yield others
+    if stopped := seen.state.notices.get("recording"):
+        yield from _wrap(f"{sentence(say(stopped).text)}.")
 
 
 def _who_holds(one: Chosen) -> list[str]:

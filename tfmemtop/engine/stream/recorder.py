@@ -196,7 +196,13 @@ class Recorder:
             self._give_up(error)
             if self._writer is not None:
                 with suppress(RecordingError):  # the first error is reported
-                    await self._loop.run_in_executor(self._thread, self._writer.close)
+                    await self._loop.run_in_executor(self._thread, self._end, self._writer, self._queue.take())
+
+    def _end(self, writer: Writer, lines: list[Line]) -> None:
+        """Write the last *lines*, which say why there are no more, if the disk takes them."""
+        for event, line in lines:
+            writer.write(event, line)
+        writer.close()
 
     def _put(self, writer: Writer, lines: list[Line], known: list[Event] | None) -> None:
         for event, line in lines:
@@ -237,6 +243,6 @@ class Recorder:
         if self.trouble is not None:
             return
         self.trouble = error
-        self._stream.forget(self._take)
-        level = Level.ERROR if self._thinner is None else Level.INFO
+        level = Level.ERROR if self._thinner is None else Level.WARNING
         self._stream.notice("recording", NoticeKind.RECORDING_ENDED, level, str(error))
+        self._stream.forget(self._take)

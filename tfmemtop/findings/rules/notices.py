@@ -43,7 +43,7 @@ class Noticed(Finding, frozen=True):
     @property
     def of_state(self) -> bool:
         """Whether the notice reports that the state is not complete, so that a report on the run has gaps."""
-        return self.notice.key.startswith(LEFT_OUT)
+        return self.notice.key.startswith(LEFT_OUT) or self.notice.kind is NoticeKind.RECORDING_ENDED
 
     @property
     def said(self) -> Said:
