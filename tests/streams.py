@@ -129,7 +129,7 @@ def effective(
 
 
 def initialised() -> list[events.Event]:
-    """Return the events of a run whose process 100 has made its devices on a GPU."""
+    """Return the events of a run whose process 100 has initialised its devices on a GPU."""
     made = [process(0.3, 100), alive(1.0, 100), hook(1.1, 100), effective(1.2, 100)]
     return [session(), run(), device(), *made]
 

@@ -1,4 +1,4 @@
-"""Real TensorFlow reports which line made its devices, in which environment, and what it refused."""
+"""Real TensorFlow reports which line initialised its devices, in which environment, and what it refused."""
 
 from pathlib import Path
 

@@ -73,7 +73,7 @@ def test_what_is_found_on_a_real_gpu(name: str) -> None:
 
 
 SAID = {
-    ("growth-too-late", AskedTooLate): ("had TensorFlow make its devices before", "growth_too_late.py:"),
+    ("growth-too-late", AskedTooLate): ("had TensorFlow initialise its devices before", "growth_too_late.py:"),
     ("variable-1", GrowthWordIgnored): ("TF_FORCE_GPU_ALLOW_GROWTH=1 is ignored",),
     ("full-but-idle", FullButIdle): (
         "GPU 0 is full but idle: its utilisation averaged 0%.",

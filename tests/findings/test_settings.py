@@ -58,7 +58,7 @@ def test_growth_dropped_by_a_later_limit() -> None:
     assert (finding.growth.line, finding.limit.line, finding.limits) == (15, 18, (4 * GIB,))
     # The user may have put it back.
     assert found(begin(Settings(growth="on")), *calls, effective(True, 4 * GIB)) == []
-    # Before TensorFlow has made its devices nothing is dropped yet.
+    # Before TensorFlow has initialised its devices nothing is dropped yet.
     assert found(begin(), *calls) == []
     # A limit on the CPU drops none.
     calls = [asked_growth(), asked_limits(None, None, name="CPU:0")]

@@ -142,7 +142,7 @@ tell(wrong=wrong, still=still, readings=readings())
 def test_each_figure_is_that_of_the_library_and_of_tensorflow(forked_bare: Fork, library: Path, tmp_path: Path) -> None:
     process = forked_bare(BOTH, str(ROOT), str(library), str(checksum_of(library.read_bytes())), str(tmp_path))
     told: dict[str, Any] = json.loads(process.stdout.readline())
-    # Before the script has made its devices there is nothing, and nothing is made.
+    # Before the script has initialised its devices there is nothing, and nothing is made.
     assert told["before"] == [False, None, 0, False, False] and told["untouched"]
     assert told["checked"] == [True, True]
     direct, native, public = told["readings"]

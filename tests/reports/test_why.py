@@ -161,7 +161,7 @@ def test_who_has_given_the_cpu_a_pool_is_not_told_to_do_so() -> None:
     run = s.run(settings=Settings(cpu_pool=512 * s.MIB))
     begun = [s.session(), run, s.process(0.3, 100), s.alive(1.0, 100), s.hook(1.1, 100)]
     going = verdict(review(begun))
-    assert going is not None and "has not made its devices" in going.text and not going.remedies
+    assert going is not None and "has not initialised its devices" in going.text and not going.remedies
     ended = verdict(review([*begun, RunEnd(t=6.0, run=1, exit_code=0, signal=None)]))
     assert ended is not None and "was read" in ended.text and not ended.remedies
 

@@ -75,7 +75,7 @@ def test_a_context_is_exact_only_where_nothing_was_computed_on_either_side_of_nv
     worked = s.device_reading(2.6, {100: 590 * MIB})
     found = account(effective(True), before, worked, reading(2.7, 1792, 41_984, pool=2 * MIB))
     assert not found.context_exact and found.context == USUAL_CONTEXT
-    # NVML was read before TensorFlow had made its devices: only a part of the context existed.
+    # NVML was read before TensorFlow had initialised its devices: only a part of the context existed.
     early = s.device_reading(1.9, {100: 300 * MIB})
     assert not account(early, effective(True), before, reading(2.7, 1792, 1792, pool=2 * MIB)).context_exact
 

@@ -47,7 +47,7 @@ class HookEnd(Event, tag="hook_end", frozen=True):
 
 
 class Call(Enum):
-    """A function of TensorFlow that sets how it makes its devices."""
+    """A function of TensorFlow that sets how it initialises its devices."""
 
     SET_MEMORY_GROWTH = "set_memory_growth"
     SET_LOGICAL_DEVICE_CONFIGURATION = "set_logical_device_configuration"
@@ -84,7 +84,7 @@ class Requested(Event, tag="requested", frozen=True):
 
 
 class Initialised(Event, tag="initialised", frozen=True):
-    """TensorFlow made its devices, or raised ``error`` instead: once in a process, unless it tries again.
+    """TensorFlow initialised its devices, or raised ``error`` instead: once in a process, unless it tries again.
 
     ``file`` and ``line`` are where the script's own code caused it, empty and 0 where no such line is known. ``code``
     is the text of that line. ``variables`` are the environment variables at that time that steer GPU memory.

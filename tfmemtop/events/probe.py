@@ -103,7 +103,7 @@ class ProbeNote(DescribedEnum):
     LEFT_OUT = "left_out", "left out by --no-probe: only what is in use is known, not the pools"
     BEING_BUILT = "being_built", "the probe is being built while the script runs; this happens once"
     NOT_AGAIN = "not_again", "the probe is not used again: a process ended as it loaded it"
-    TO_BE_LOADED = "to_be_loaded", "the probe is built; it is loaded once TensorFlow has made its devices"
+    TO_BE_LOADED = "to_be_loaded", "the probe is built; it is loaded once TensorFlow has initialised its devices"
     # (signal, if known; file: the mark of that)
     ENDED_PROCESS = "ended_process", "the process ended as it loaded the probe ({how}), which is not used again"
     ENDED_PROCESS_UNMARKED = (  # (signal; detail: why there is no such file)

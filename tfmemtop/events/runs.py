@@ -268,12 +268,12 @@ class OutsideState(DescribedEnum):
     NO_TENSORFLOW = "no_tensorflow", "TensorFlow is not in it, or not yet", "it is shown once it is there"
     NO_DEVICES = (
         "no_devices",
-        "TensorFlow {version} is imported and has not made its devices, which it does at its first operation",
+        "TensorFlow {version} is imported and has not initialised its devices, which it does at its first operation",
         "its pools are shown once they are there",
     )
     NO_POOL = (
         "no_pool",
-        "TensorFlow {version} has made its devices, and none of its allocators keeps a pool",
+        "TensorFlow {version} has initialised its devices, and none of its allocators keeps a pool",
         "cuda_malloc_async keeps none, nor does the CPU without TF_CPU_ALLOCATOR_USE_BFC=true",
     )
 

@@ -254,7 +254,7 @@ def _unread(state: State, run: RunState) -> str:
     if names := " and ".join(framework.name.title for framework in without_tensorflow(state)):
         return f"Nothing was measured: on the CPU, there is no pool of {names}."
     if run.going and not any(hooked.initialised or hooked.effective for hooked in hooks):
-        return "TensorFlow has not made its devices yet: it makes them with its first operation."
+        return "TensorFlow has not initialised its devices yet: it initialises them at its first operation."
     waits = waiting(state)
     if pool_kind(run).on_gpu or (waits and waits.pool_chosen):
         return f"No memory of TensorFlow was read{so_far}."

@@ -34,7 +34,7 @@ def callsite(call: events.Requested) -> Callsite:
 
 
 def devices_made_at(hooked: Hooked) -> Callsite | None:
-    """Return the line of the script at which TensorFlow made its devices.
+    """Return the line of the script at which TensorFlow initialised its devices.
 
     ``None`` where that is not known: in a process that was forked after they were made, and where making them raised
     an error.

@@ -128,7 +128,7 @@ def printed(state: State, *phrases: str) -> str | None:
 def variable(state: State, pid: int, name: str) -> str | None:
     """Return the environment variable *name* of process *pid*; ``None`` if it is not set, or if that is not known.
 
-    Once TensorFlow has made its devices, the value is the one of that moment.
+    Once TensorFlow has initialised its devices, the value is the one of that moment.
     """
     process = state.processes.get(pid)
     if process and process.hooked and process.hooked.initialised:

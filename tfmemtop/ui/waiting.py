@@ -40,15 +40,15 @@ def stage(waits: Waiting) -> str:
         case Stage.IMPORTING:
             return f"TensorFlow is being imported{_for(waits)}."
         case Stage.IMPORTED if waits.over:
-            return f"The script imported {tensorflow} and ended before TensorFlow made its devices."
+            return f"The script imported {tensorflow} and ended before TensorFlow initialised its devices."
         case Stage.IMPORTED:
-            return f"{tensorflow} is imported. It makes its devices at its first operation."
+            return f"{tensorflow} is imported. It initialises its devices at its first operation."
         case Stage.REFUSED:
-            return f"{tensorflow} refused to make its devices."
+            return f"{tensorflow} refused to initialise its devices."
         case Stage.MADE if waits.over:
-            return f"{tensorflow} made its devices. The script ended before a pool was read."
+            return f"{tensorflow} initialised its devices. The script ended before a pool was read."
         case Stage.MADE:
-            return f"{tensorflow} has made its devices. Its pools are not read yet."
+            return f"{tensorflow} has initialised its devices. Its pools are not read yet."
         case Stage.OUTSIDE:
             return reading_sentence(waits.outside) if waits.outside else "No process is read."
         case Stage.NO_POOL:

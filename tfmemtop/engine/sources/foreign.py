@@ -23,7 +23,7 @@ from tfmemtop.engine.sources.processes import Namespace, pid_namespace, uses_gpu
 from tfmemtop.units import MIB
 
 _LISTED_AFTER_S = 3.0
-"""Seconds after TensorFlow has made its devices. From then on the driver lists the process in every reading."""
+"""Seconds after TensorFlow has initialised its devices. From then on the driver lists the process in every reading."""
 
 _NEGLIGIBLE = 256 * MIB  # bytes in use on a card that need not belong to any process
 

@@ -101,7 +101,7 @@ def no_gpu_seen(state: State) -> Iterator[NoGpuSeen]:
 
 
 def _made_without_gpu(state: State, hooked: Hooked) -> bool:
-    """Return whether the process made its devices so long ago that events for all of them have arrived."""
+    """Return whether the process initialised its devices so long ago that events for all of them have arrived."""
     times = [effective.t for effective in hooked.effective.values()]
     if hooked.initialised and not hooked.initialised.error:
         times.append(hooked.initialised.t)

@@ -151,7 +151,7 @@ def _by_readings(state: State, found: FrameworkExhausted) -> Cause:
                 other.held,
                 remedies=other.remedies,
                 code=other.code,
-                evidence=(f"It made its devices at {line_with_code(other.at)}.",) if other.at else (),
+                evidence=(f"It initialised its devices at {line_with_code(other.at)}.",) if other.at else (),
             )
         card, whole = state.devices[index], state.devices[index].info.total
         limit, in_use = (own.reading.limit, own.reading.in_use) if own and own.reading else (None, None)

@@ -143,9 +143,9 @@ class CardShared(DeviceFinding, frozen=True):
         return Said(
             f"{place_name(self.place)}: {first.title}{where} took {format_bytes(first.held)} of the card's "
             f"{format_bytes(self.whole)}{at} {then}{share}.",
-            "TensorFlow without growth takes nearly all that is free on a card when it makes its devices, and JAX 75 % "
-            "of the whole card, even if they need less. Neither gives memory back. If TensorFlow only prepares data, "
-            "such as with tf.data, it needs no GPU.",
+            "TensorFlow without growth takes nearly all that is free on a card when it initialises its devices, and "
+            "JAX 75 % of the whole card, even if they need less. Neither gives memory back. If TensorFlow only "
+            "prepares data, such as with tf.data, it needs no GPU.",
             tuple(line for taker in self._reserving for line in taker.code),
             f"{other.title} holds {format_bytes(other.held)}." if other.held else "",
         )

@@ -103,7 +103,7 @@ class Leak(DeviceFinding, frozen=True):
     @property
     def said(self) -> Said:
         rose = "for" if self.ended else "in the last"
-        figures = f"It rose {rose} {spoken(max(1.0, self.span_s))}, also at its lowest points."
+        figures = f"It rose {rose} {spoken(max(1.0, self.span_s))}; even its lowest points rose."
         if self.left_s is not None:
             steps = f" ({rough(self.left_steps)} {self.unit})" if self.left_steps is not None else ""
             full = "At that pace it would have been full" if self.ended else "At this pace the memory is full"

@@ -68,8 +68,8 @@ class OthersHoldCard(DeviceFinding, frozen=True):
         return Said(
             f"{place_name(self.place)}: {_who_held(self)} of the card's {format_bytes(self.whole)} when the run "
             "started.",
-            "TensorFlow reads the free memory once, when it makes its devices. It takes that, less a small reserve, as "
-            "the limit of its pool, with growth and without. It never asks for what others give back later.",
+            "TensorFlow reads the free memory once, when it initialises its devices. It takes that, less a small "
+            "reserve, as the limit of its pool, with growth and without. It never asks for what others free later.",
             figures=f"{at_most}. The limit stays when they have ended.",
         )
 
@@ -93,7 +93,7 @@ def _held_before(state: State, device: RunDevice, card: DeviceState) -> OthersHo
         return None
     used, free = before
     limit = device.reading.limit if device.reading else None
-    # The others had freed the memory before TensorFlow made its devices.
+    # The others had freed the memory before TensorFlow initialised its devices.
     gone_in_time = limit is not None and limit > whole - used
     if used < whole * HELD_SHARE or gone_in_time:
         return None

@@ -29,7 +29,7 @@ TAKEN = ("true", "false")
 
 
 class AskedTooLate(Finding, frozen=True):
-    """A setting came after TensorFlow had made its devices, at ``made_at`` where that is known."""
+    """A setting came after TensorFlow had initialised its devices, at ``made_at`` where that is known."""
 
     key = Key.SETTING
 
@@ -55,14 +55,14 @@ class AskedTooLate(Finding, frozen=True):
     @property
     def said(self) -> Said:
         where = line_of(callsite(self.request))
-        first = "TensorFlow had made its devices already"
+        first = "TensorFlow had initialised its devices already"
         if self.made_at is not None:
-            first = f"{line_with_code(self.made_at)} had TensorFlow make its devices before"
+            first = f"{line_with_code(self.made_at)} had TensorFlow initialise its devices before"
         return Said(
             f"{where}: {call_text(self.request)} came too late and had no effect.",
-            "TensorFlow makes its devices at the first operation, tf.Variable, list_logical_devices or Keras model. At "
-            "that moment it fixes growth, limits and visible devices. A later call raises RuntimeError; if the script "
-            f"catches that, it goes on with the settings of before. {_move_up(where, self.made_at)}",
+            "TensorFlow initialises its devices at the first operation, tf.Variable, list_logical_devices or Keras "
+            "model. At that moment it fixes growth, limits and visible devices. A later call raises RuntimeError; if "
+            f"the script catches that, it goes on with the settings of before. {_move_up(where, self.made_at)}",
             GROWTH if self.of_growth else (),
             f"In process {self.pid}, {first}.",
         )
@@ -182,7 +182,7 @@ def refused(state: State) -> Iterator[CallRefused]:
 
 
 class GrowthDiffers(Finding, frozen=True):
-    """TensorFlow could not make its devices at the line ``at``: growth was set only for the GPUs ``asked``."""
+    """TensorFlow could not initialise its devices at the line ``at``: growth was set only for the GPUs ``asked``."""
 
     key = Key.SETTING
 
@@ -197,7 +197,7 @@ class GrowthDiffers(Finding, frozen=True):
         at = f" at {line_of(self.at)}" if self.at else ""
         only = f": the script set it for {', '.join(self.asked)} only" if self.asked else ""
         return Said(
-            f"TensorFlow could not make its devices{at}, since memory growth differs between the GPUs{only}.",
+            f"TensorFlow could not initialise its devices{at}, since memory growth differs between the GPUs{only}.",
             "Growth is one setting for all visible GPUs, though the script asks for it one by one. Set it for each "
             "of them, or make visible only those that the script uses. Until then every operation raises the same "
             "ValueError.",
@@ -207,7 +207,7 @@ class GrowthDiffers(Finding, frozen=True):
 
 @rule(50)
 def growth_differs(state: State) -> Iterator[GrowthDiffers]:
-    """Find out whether growth was set for only some of the GPUs. TensorFlow then raises when it makes its devices."""
+    """Find out whether growth was set for only some of the GPUs. TensorFlow then raises as it makes its devices."""
     attempts = [hooked.initialised for _, hooked in hooked_of_run(state) if hooked.initialised]
     refusal = next((attempt for attempt in attempts if GROWTH_DIFFERS in (attempt.error or "")), None)
     # An older hook does not report the attempts. Then the text that the script printed is the only sign.
