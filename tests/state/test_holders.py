@@ -133,6 +133,17 @@ def test_variables_that_a_census_has_no_room_to_list_are_known_by_their_shape_an
     assert sizes == {Kind.ACTIVATIONS: 16 * w.SIZE}
 
 
+def test_a_value_that_a_variable_had_before_is_no_memory_of_the_optimizer() -> None:
+    """A callback keeps the weights of each epoch: the optimizer's operation has made them."""
+    window = w.Window()
+    places = [window.allocate(w.SIZE, f"{w.CALL}adam/AssignSubVariableOp_2", shape=[1024, 1024]) for _ in range(5)]
+    window.allocate(w.SIZE, f"{w.CALL}adam/AssignSubVariableOp_9", shape=[1024, 1024])
+    weights = w.variable("sequential/up/kernel", address=w.BASE + w.SIZE * places[-1])
+    census = events.Census(t=9.9, pid=100, kinds={}, largest=[weights])
+    sizes = {row.kind: row.bytes for row in standing(window.done(), hooked(census), By.KIND).holders}
+    assert sizes == {Kind.VARIABLES: 5 * w.SIZE, Kind.OPTIMIZER: w.SIZE}
+
+
 def test_tensors_of_several_shapes_have_what_lies_at_their_addresses_also_some_time_later() -> None:
     window = w.Window()
     for size in (MIB, 3 * MIB, MIB):

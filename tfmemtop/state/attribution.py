@@ -73,6 +73,11 @@ class Owner(msgspec.Struct, frozen=True):
     cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
 
 
+def assigns(operation: str) -> bool:
+    """Return whether an *operation* gives a variable its next value, by its name."""
+    return operation.rpartition("/")[2].startswith("Assign")
+
+
 class Attribution:
     """The owner of each span of a window: ``of`` has them in the order of the spans."""
 
@@ -105,6 +110,7 @@ class Attribution:
         for place, one in found:
             if one.kind == TENSORS and not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
+        self._earlier_values()
         if censuses.censuses:
             self._unlisted(course, unlisted(censuses.censuses[-1], window.device), {one.shape for one in variables})
 
@@ -159,6 +165,23 @@ class Attribution:
             if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
                 kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
                 self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
+
+    def _earlier_values(self) -> None:
+        """Set the owners of values that a variable had before: the operation that assigned them is known by its last.
+
+        Something still holds them. By its name alone, an optimizer's operation would make memory of the optimizer.
+        """
+        owners = {id(owner): owner for owner in self.of if assigns(owner.operation)}
+        made: dict[tuple[str, tuple[int, ...] | None], set[tuple[Kind, str]]] = {}
+        for owner in owners.values():
+            if owner.python_name:
+                made.setdefault((owner.operation, owner.shape), set()).add((owner.kind, owner.layer))
+        for number, owner in owners.items():
+            known = made.get((owner.operation, owner.shape), set())
+            if len(known) == 1 and not owner.python_name:
+                ((kind, layer),) = known
+                owners[number] = replace(owner, kind=kind, layer=layer)
+        self.of = [owners.get(id(owner), owner) for owner in self.of]
 
     def _unlisted(self, course: WindowCourse, sizes: dict[str, int], shapes: Container[tuple[int, ...] | None]) -> None:
         """Set the owners of variables that the census has not listed one by one: *sizes* are their bytes by kind.

@@ -18,7 +18,7 @@ from tfmemtop import events
 from tfmemtop.events.allocations import TraceAllocations, unpack
 from tfmemtop.events.damage import Damaged
 from tfmemtop.events.machine import is_cpu
-from tfmemtop.state.attribution import Kind
+from tfmemtop.state.attribution import Kind, assigns
 from tfmemtop.state.holders import By, Part, standing
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, Kept, both, kept_of, merged
 from tfmemtop.state.located import FRESH_S, lies_in
@@ -332,7 +332,7 @@ def _is_value(part: Part) -> bool:
     """Return whether *part* is the value of a variable: its first one, one that was assigned later, or XLA's result."""
     if part.kind not in (Kind.VARIABLES, Kind.OPTIMIZER):
         return part.kind is Kind.RESULTS
-    return bool(part.python_name) or part.operation.rpartition("/")[2].startswith("Assign")
+    return bool(part.python_name) or assigns(part.operation)
 
 
 def inventory(hooked: Hooked, device: str, in_use: int, t: float, since: float | None = None) -> Inventory:
