@@ -74,6 +74,17 @@ def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:
     assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=50)
 
 
+def test_a_rise_that_comes_once_an_epoch_is_told_within_a_minute() -> None:
+    def told(epoch_s: int, kept: int, seconds: int = 60) -> bool:
+        each = [GIB + kept * (i // (10 * epoch_s)) + MIB * (i % 3) for i in range(seconds * 10)]
+        stream = [reading(3.0 + i / 10, size, pool=4 * GIB, limit=4 * GIB) for i, size in enumerate(each)]
+        return Leak in found(begin(), effective(True), stream)
+
+    assert told(5, 16 * MIB) and told(8, 24 * MIB, seconds=80)
+    assert not told(25, 128 * MIB), "a few models, or phases"
+    assert not told(5, 2 * MIB), "so little may end by itself"
+
+
 def test_memory_that_rose_in_a_recording_that_breaks_off_is_told_in_the_past() -> None:
     stream = [reading(3.0 + i / 10, GIB + 2 * MIB * i, pool=4 * GIB, limit=4 * GIB) for i in range(400)]
     texts = [verdict(review([*begin(), effective(True), *stream], alive=alive)) for alive in (True, False)]

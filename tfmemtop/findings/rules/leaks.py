@@ -32,9 +32,9 @@ EARLY_WINDOWS, EARLY_SHARE = 20, 0.05
 """Windows of a second, and a share of the memory in use. A rise of so much is told after twenty seconds."""
 
 LEAK_LOOKED_AT = 90
-EPOCHS = (3, 6)
+EPOCHS, EPOCHS_SEEN = (3, 6), 12
 """How many windows are merged into one stretch, for a leak that grows once an epoch. Three stretches must hold an
-epoch."""
+epoch. An early rise needs so many of them."""
 
 LEAK_AT_LEAST = 32 * MIB
 """Bytes. A smaller rise is not told: it matters little, and may end by itself."""
@@ -148,7 +148,7 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
     windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(device.trend)
-    if windows is None or (not device.hooked.ended and has_stopped(windows, device.limit)):
+    if windows is None or (not device.hooked.ended and has_stopped(_by_second(device.trend, windows), device.limit)):
         return None
     lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start
@@ -192,12 +192,23 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
 
 
 def _early(trend: Trend) -> list[UseWindow] | None:
-    """Return the last twenty seconds or more, if a good part of the memory in use was added in them steadily."""
+    """Return the last twenty seconds or more, if a good part of the memory in use was added in them steadily.
+
+    Of a rise that comes once an epoch, twelve stretches of some seconds are enough.
+    """
     windows = trend.short.windows[:-1]
-    for since in (windows, windows[-2 * EARLY_WINDOWS :], windows[-EARLY_WINDOWS:]):
-        if _rise_steadily(since, EARLY_WINDOWS) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
+    seconds = [(windows[-count:], EARLY_WINDOWS) for count in (len(windows), 2 * EARLY_WINDOWS, EARLY_WINDOWS)]
+    longer = [(merged(windows, times)[-count:], EPOCHS_SEEN) for times in EPOCHS for count in (0, EPOCHS_SEEN)]
+    for since, least in (*seconds, *longer):
+        if _rise_steadily(since, least) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
             return since
     return None
+
+
+def _by_second(trend: Trend, windows: list[UseWindow]) -> list[UseWindow]:
+    """Return the time of *windows* second by second, which shows soon that a rise has ended, if it is known so."""
+    since, seconds = windows[0].start, trend.short.windows[:-1]
+    return [one for one in seconds if one.start >= since] if seconds[0].start <= since else windows
 
 
 def _rise_steadily(windows: list[UseWindow], least: int = LEAK_WINDOWS) -> bool:
