@@ -161,7 +161,7 @@ def top_title(total: int, higher: int | None, age_s: float) -> str:
     """Return the title above the largest rows on the main screen. *higher* is the pool's peak if it is another one."""
     if higher is None:
         return f"Holders of {format_short(total)} at the pool's peak {spoken(age_s)} ago; B shows all"
-    return f"Holders of {format_short(total)} in a step {spoken(age_s)} ago; pool's peak {format_short(higher)}"
+    return f"Holders of {format_short(total)} {spoken(age_s)} ago; pool's peak {format_short(higher)}"
 
 
 def lower_peak(higher: int) -> str:
