@@ -156,6 +156,19 @@ def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     assert Action.KEEP_ARRAYS in others[1], "so many results are there only if something keeps them"
 
 
+def test_gradients_that_a_tape_adds_up_are_not_kept_by_the_script() -> None:
+    def advice(code: str) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        window = w.Window(number=1)
+        for _ in range(60):
+            window.allocate(10 * MIB, "MatMul", shape=[10, 262144], dtype="float32")
+        line = events.Waiting(t=20.0, pid=100, operation="MatMul", file="/a/train.py", line=9, code=code)
+        return actions(told(full, window.done(t=20.0), look(tapes=0), line, error(operation="MatMul")).cause)
+
+    assert Action.LESS_ON_TAPE in advice("gradients = tape.gradient(loss, weights)")
+    assert Action.KEEP_ARRAYS in advice("results.append(x @ y)")
+
+
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
     window = w.Window(number=1)
@@ -171,17 +184,20 @@ def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None
 def test_two_models_with_their_optimizers_are_named() -> None:
     """As after a training, when the best model is loaded beside the one that was trained."""
 
-    def cause(second: str) -> Cause:
+    def cause(second: str, slots: int = 320) -> Cause:
         full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
         parts = [("model", "variables", 160), ("model", "optimizer", 320), (second, "variables", 160)]
-        parts += [(second, "optimizer", 320)] if second else []
+        parts += [(second, "optimizer", slots)] if second else []
         held = [group(holder, 2, size * MIB, kind, shape=None) for holder, kind, size in parts if holder]
         window = w.Window(number=1)
-        window.allocate(900 * MIB, "dense/MatMul", shape=[900, 262144], dtype="float32")
+        window.allocate(350 * MIB, "dense/MatMul", shape=[350, 262144], dtype="float32")
+        window.allocate(550 * MIB, "adam/m/Initializer/zeros", shape=[550, 262144], dtype="float32")
         return told(full, window.done(t=20.0), look(*held), error(operation="dense/MatMul")).cause
 
     two = cause("best")
     assert Action.DROP_MODELS in actions(two) and "`model` 480.0, `best` 480.0" in two.mostly[0]
+    made = cause("best", slots=500)
+    assert Action.DROP_MODELS in actions(made) and "`best`, `model` 550.0" in made.mostly[0], "one is being made"
     assert Action.DROP_MODELS not in actions(cause(""))
 
 

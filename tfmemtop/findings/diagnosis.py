@@ -18,6 +18,7 @@ from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
 from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
+from tfmemtop.findings.tensorflow_keepers import GRADIENT
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
@@ -157,11 +158,12 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
             remedies=without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
+    on_tape = tape or GRADIENT in a.code
     many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
     named_ones = (part for part in many if part.operation and "/" not in part.operation)
     kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
     if limited and kept:  # what was run eagerly leaves so many results only if they are kept, as by a tape
-        instead = Action.LESS_ON_TAPE if tape else Action.KEEP_ARRAYS
+        instead = Action.LESS_ON_TAPE if on_tape else Action.KEEP_ARRAYS
         cause = replace(cause, remedies=without_batches(cause.remedies, instead))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
@@ -211,6 +213,10 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     trained = [one for one in stock.kept if one.model and one.optimizer and one.bytes >= _MOSTLY * stock.in_use]
     if len(trained) > 1:
         each = [((holder_name(one.holder), "", ""), one.bytes) for one in trained]
+        if sum(one.bytes for one in trained) > stock.in_use:  # the values of one that is being made have no memory yet
+            names, recorded = ", ".join(name for (name, *_), _ in each), dict(known)
+            size = sum(recorded.get(kind, 0) for kind in _OF_MODEL[:2])
+            each = [((names, "", ""), size)] if size else []
         mostly = with_use(cause, stock, a, each, kinds)
         return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:

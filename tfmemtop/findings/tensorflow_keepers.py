@@ -334,7 +334,8 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
 _ON_TAPE, _CALLS_ON_TAPE = 64, 4
 """The least number of tensors on one tape, or of calls of a function. A step needs fewer."""
 
-_GRADIENT = ".gradient("
+GRADIENT = ".gradient("
+"""The call of a tape that computes gradients. Meanwhile it keeps what it has recorded, and those of each operation."""
 
 _ON_ONE_TAPE = (
     "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
@@ -350,7 +351,7 @@ def tape_open(scene: Scene) -> Cause | None:
     """A gradient tape that is open, or persistent, keeps the result of each operation that it has recorded."""
     outputs: tuple[Kind, ...] = _OUTPUTS
     tapes = told = scene.tapes
-    if not tapes and any(one is not None and _GRADIENT in one.code for one in scene.stopped):
+    if not tapes and any(one is not None and GRADIENT in one.code for one in scene.stopped):
         # The tape records no longer, and keeps what it has recorded. Tensors that Python holds may be gradients.
         tapes, outputs = 1, _OUTPUTS[:2]
     known = [part for part in scene.stock.parts if part.count and part.kind in outputs]
