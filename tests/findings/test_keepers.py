@@ -254,6 +254,8 @@ def test_models_in_a_list_are_counted_by_their_items() -> None:
     assert found is not None and found.holder == "trials[*]", "models of a search have different shapes"
     assert actions(kept(look(*searched), file=in_keras)) == [Action.SEPARATE_PROCESS]
     assert kept(look(*searched), need=replace(FULL, rose=299 * MIB)) is None, "made at once"
+    going = replace(FULL, failed=False, rose=299 * MIB)
+    assert kept(look(*searched), need=going) is not None, "the earlier half came before the later half of the time"
     assert kept(look(searched[0])) is None, "layers of one model"
     little = kept(look(searched[0], variables=named(*["Variable"] * 9)), need=replace(FULL, steady=True))
     assert little is not None and little.holder == "trials[*]", "no model is made little by little"
@@ -332,6 +334,8 @@ def test_variables_that_python_has_dropped() -> None:
     like = kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), older, value)
     assert like is not None and "of deleted models, made at train.py:9" in like.text
     assert any("made by model.fit(x)" in each for each in like.evidence)
+    part_of_it = kept(look(gone=[events.Gone("GPU:0", 40, 500 * MIB)]), older)
+    assert part_of_it is not None and "at least 400.0 MiB" in part_of_it.text, "the window is older than the census"
     # What a window has of the time before it bounds what TensorFlow can still hold.
     assert kept(look(gone=[events.Gone("GPU:0", 40, 300 * MIB)]), part("", 100 * MIB, kind=Kind.BEFORE)) is None
 

@@ -33,7 +33,7 @@ _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING)
 _WARM_UP = 0.25
 """A share of the time. A model is made at the beginning, so memory rises there in any case."""
 
-_HALF, _LATE, _STILL = 0.5, 0.75, 0.125
+_HALF, _LATE, _STILL = 0.5, 0.75, 0.25
 """Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
 the second by at least this share of that.
 """
@@ -48,7 +48,7 @@ _OF_BATCH = frozenset((Action.REDUCE_BATCH, Action.REDUCE_HALVED, Action.NEED_LE
 _ONE_HOT = "one_hot", "onehot"
 _HALF_PRECISION = "float16", "bfloat16"
 
-_RISES_AT_LEAST, _SHARE = 32 * MIB, 0.1
+_RISES_AT_LEAST, _SHARE = 16 * MIB, 0.1
 
 _MOSTLY = 0.3
 """The least share of the memory in use of a kind that the verdict names."""

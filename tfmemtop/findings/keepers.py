@@ -239,6 +239,7 @@ def variables_kept(scene: Scene) -> Cause | None:
     """Python keeps the variables of several models."""
     alike = scene.stock.copies
     whole = min(alike.bytes, scene.stock.in_use)  # a variable that is being made has no memory yet
+    part = 2 if scene.need.failed else 4  # of models that come evenly, half are older than the later half of the time
     others = scene.stock.in_use - sum(scene.stock.groups.get(one, 0) for one in (Group.VARIABLES, Group.OPTIMIZER))
     for one in scene.stock.kept:
         # The layers of one model may lie in a list, too. Models are copies, or are made one after another. Those of a
@@ -248,9 +249,9 @@ def variables_kept(scene: Scene) -> Cause | None:
         if models and one.items >= alike.number - 1 > 1 and not scene.matters(size):
             # All alike are theirs, though not all were found by this path. The last may not be in the list yet.
             size, about = whole * min(one.items, alike.number) // alike.number, "~"
-        one_by_one = (one.shape is not None or models) and scene.need.rose >= size / 2
+        one_by_one = (one.shape is not None or models) and scene.need.rose >= size / part
         # Little by little, only variables can have risen.
-        one_by_one |= scene.need.steady and scene.need.rose - others >= size / (2 if scene.need.failed else 4)
+        one_by_one |= scene.need.steady and scene.need.rose - others >= size / part
         copies = alike.number * 2 >= one.items
         if one.variables and one.items > 2 and (copies or (one_by_one and one.items >= MANY)) and scene.matters(size):
             each = one.count / one.items
@@ -262,7 +263,7 @@ def variables_kept(scene: Scene) -> Cause | None:
             text = f"{capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
     # A model may have many layers of one kind. They are all made at once; copies are made one after another.
-    if alike.number > 2 and scene.need.rose >= whole / 2 and scene.matters(whole):
+    if alike.number > 2 and scene.need.rose >= whole / part and scene.matters(whole):
         model, _, of_layer = alike.name.partition("/")
         what = f"{alike.number} models like {quoted(model)} are alive"
         if "/" not in of_layer:
@@ -332,7 +333,8 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     remedies: tuple[Remedy, ...] = (Action.PROCESS_EACH,)
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
-    keeps, whole = f"TensorFlow holds {counted(count, 'variable')} {of}", f": {scene.sized(size, '~')}."
+    told = scene.sized(size, "~") if size >= _NEARLY_ALL * whole_size else scene.recorded(size)
+    keeps, whole = f"TensorFlow holds {counted(count, 'variable')} {of}", f": {told}."
     if most is not None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
