@@ -31,6 +31,7 @@ from tfmemtop.events import OutsideState
 from tfmemtop.findings.rules.attached import say_state
 from tfmemtop.settings import INTERVAL_S
 
+_NEWEST = "This is the newest of {} sessions that run here. tfmemtop ls lists them; tfmemtop attach NAME shows another."
 _FOR_PROCESS = "for a process that tfmemtop did not start"
 
 
@@ -71,14 +72,17 @@ def run(arguments: AttachArguments) -> int:
     """
     if arguments.pid is not None:
         return _process(arguments.pid, arguments)
-    return _show_session(choose(running_sessions(), arguments.session), arguments)
+    found = running_sessions()
+    session, running = choose(found, arguments.session), sum(map(_is_running, found))
+    unnamed = arguments.session is None and running > 1
+    return _show_session(session, arguments, _NEWEST.format(running) if unnamed else "")
 
 
-def _show_session(session: SessionInfo, arguments: AttachArguments) -> int:
+def _show_session(session: SessionInfo, arguments: AttachArguments, hint: str = "") -> int:
     terminal_size()
     arguments.readonly |= session.recorded
     launched = Launched(id=session.id, socket=session.socket, output_path=session.output_path)
-    return show(lambda: launched, arguments, outside=session.reads is not None)
+    return show(lambda: launched, arguments, outside=session.reads is not None, hint=hint)
 
 
 def _process(pid: int, arguments: AttachArguments) -> int:

@@ -134,14 +134,15 @@ def show(
     arguments: ScreenArguments,
     *,
     outside: bool = False,
+    hint: str = "",
     starts: bool = False,
     end: Callable[[], None] | None = None,
 ) -> int:
     """Show the screen of the session that *answer* starts or finds; return its exit code.
 
-    *outside*: the session reads a process that tfmemtop did not start. *starts*: the session starts a script; if this
-    command is the task of a Slurm step or leads a container, the script cannot run longer than this command. *end*: the
-    function that ends the session when its screen has ended.
+    *outside*: the session reads a process that tfmemtop did not start. *hint*: what the screen tells the user first.
+    *starts*: the session starts a script; if this command is the task of a Slurm step or leads a container, the script
+    cannot run longer than this command. *end*: the function that ends the session when its screen has ended.
 
     Raises:
         Refusal: the session could not be started, or its engine has gone.
@@ -161,7 +162,7 @@ def show(
             launched = coming.result()
             if launched.error is not None:
                 raise Refusal(launched.error, launched.exit_code)
-            options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor)
+            options = replace(arguments.ui_options(dict(os.environ)), outside=outside, successor=successor, hint=hint)
             with _on_signals(_end):  # the screen has handlers of its own while it is shown
                 if noted:
                     raise SystemExit(SIGNALLED + noted[0])

@@ -17,7 +17,8 @@ class UiOptions(msgspec.Struct, frozen=True, dict=True):
     ``choices``: the file that stores the choices that the user made on the screen. ``outside``: tfmemtop did not start
     the process that is shown, and only reads it. ``successor`` takes the name of a Jupyter kernel's session and
     returns the name of the session that is the kernel's next start. ``recording`` takes the name of a session and
-    returns the recording that is kept of it. Both return ``None`` if there is none.
+    returns the recording that is kept of it. Both return ``None`` if there is none. ``hint`` is what the screen tells
+    the user first; empty for nothing.
     """
 
     ascii: bool = False
@@ -28,6 +29,7 @@ class UiOptions(msgspec.Struct, frozen=True, dict=True):
     outside: bool = False
     successor: Callable[[str], str | None] | None = None
     recording: Callable[[str], Path | None] | None = None
+    hint: str = ""
 
 
 class ScreenOutcome(msgspec.Struct, frozen=True, dict=True):

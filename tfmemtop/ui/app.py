@@ -120,7 +120,7 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         self._soon: Timer | None = None
         self._map: MapWanted | None = None  # what the engine was last asked to read
         self._output_drawn = -1
-        self._successor, self._recording = options.successor, options.recording
+        self._successor, self._recording, self._hint = options.successor, options.recording, options.hint
         self._news = News() if options.notify and source.live else None
 
     def _has(self, key: Key) -> bool:
@@ -154,6 +154,8 @@ class TfmemtopApp(ProcessActions, NextRunActions):
         self.run_worker(self._follow(), name="follow", exit_on_error=True)
         if self._successor is not None:
             self.follow_restarts(self._successor)
+        if self._hint:
+            self.notify(self._hint, timeout=15)
 
     # Events, and when they are drawn.
 
