@@ -52,7 +52,8 @@ def listed(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
 
 @pytest.mark.usefixtures("home")
 def test_the_list_tells_how_each_went(capsys: pytest.CaptureFixture[str]) -> None:
-    keep("aaaaa", *story(3 * GIB), started=1.7e9)
+    left_open = s.device_reading(4000.0, {})  # the screen was left open for an hour after the run
+    keep("aaaaa", *story(3 * GIB), left_open, started=1.7e9)
     keep("bbbbb", *story(2 * GIB, exit_code=1), *story(GIB, exit_code=137, number=2), started=1.8e9)
     keep("ccccc", *story(GIB, exit_code=None), started=1.75e9)
     (place_for("empty")).touch()

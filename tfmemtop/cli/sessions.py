@@ -75,7 +75,8 @@ def newest_sessions(most: int | None = None) -> tuple[list[SessionFigures], int]
 def _of(recording: Recording, attachable: bool) -> SessionFigures:
     session, path = recording.session, recording.path
     try:
-        last, duration = outcome(recording.tail(*TOLD_BY)), recording.duration()
+        last = outcome(recording.tail(*TOLD_BY))
+        duration = recording.duration() if last.ended is None else last.ended
     except RecordingError:
         last, duration = SessionOutcome(), 0.0
     return SessionFigures(

@@ -142,7 +142,7 @@ TOLD_BY = (events.Run, events.RunEnd, events.Allocator, events.Outside)
 
 
 class SessionOutcome(msgspec.Struct, frozen=True):
-    """The last run of a session: its number and how it ended.
+    """The last run of a session: its number, how it ended, and when, in seconds since the session began.
 
     ``peak_in_use`` is the highest of all runs on one device, in bytes, where known. ``kernel`` is true for a Jupyter
     kernel. Each start of a kernel is a session of its own. ``notebook`` is the file of its notebook, where known.
@@ -150,6 +150,7 @@ class SessionOutcome(msgspec.Struct, frozen=True):
 
     run: int | None = None
     ending: Ending | None = None
+    ended: float | None = None
     peak_in_use: int | None = None
     kernel: bool = False
     notebook: str | None = None
@@ -159,8 +160,8 @@ class SessionOutcome(msgspec.Struct, frozen=True):
 class SessionFigures(msgspec.Struct, frozen=True):
     """A session. ``path``, and ``size`` in bytes, are those of its recording, ``None`` if there is none.
 
-    Times are in seconds, ``started`` since 1970. A session is ``going`` as long as it can be attached to, or its
-    recording is written.
+    Times are in seconds, ``started`` since 1970. ``duration_s`` is that to the last run's end. A session is ``going``
+    as long as it can be attached to, or its recording is written.
     """
 
     name: str
@@ -183,20 +184,21 @@ def outcome(stream: Iterable[events.Event]) -> SessionOutcome:
     """Return the outcome of the session in *stream*. Only its events of the classes in :data:`TOLD_BY` are needed."""
     run: int | None = None
     ending: Ending | None = None
+    ended: float | None = None
     peak: int | None = None
     left = False
     kernel, notebook = False, None
     for event in stream:
         match event:
             case events.Run():
-                run, ending, left = event.run, None, False
+                run, ending, ended, left = event.run, None, None, False
                 kernel, notebook = event.kernel is not None, event.notebook
             case events.RunEnd():
-                run, ending = event.run, event.ending
+                run, ending, ended = event.run, event.ending, event.t
             case events.Outside():
                 left = event.state is events.OutsideState.LEFT
             case events.Allocator() if not is_pinned(event.device):
                 peak = max((size for size in (peak, event.in_use, event.peak) if size is not None), default=None)
             case _:
                 pass
-    return SessionOutcome(run, ending, peak, kernel, notebook, left)
+    return SessionOutcome(run, ending, ended, peak, kernel, notebook, left)
