@@ -74,12 +74,18 @@ async def test_figures_are_marked_and_keys_that_steer_say_why_they_do_nothing() 
         told = await press(pilot, "G", "R", "L", "E", "k", "i", "x")
         assert "FROM OUTSIDE" in told and "Allocators 1, read from outside" in told and "128.0M" in told
         said = [notification.message for notification in shown._notifications]
-        assert len(said) == 6 and all("was not started by tfmemtop, which only reads it" in text for text in said)
+        assert len(said) == 6 and all("did not start" in text for text in said)
         assert "relaunch" not in told.splitlines()[-1] and "Output" not in told
         steering = (events.Relaunch, events.Stop, events.Signal, events.Input, events.Resize)
         assert not any(isinstance(command, steering) for command in source_of(shown).sent)
         details = await press(pilot, "enter")
         assert "Read from outside" in details and "the script's own calls are seen only by a hook" in details
+
+
+async def test_what_if_and_holders_say_that_allocations_are_not_seen() -> None:
+    for key in "XB":
+        async with running(app(attached(), UiOptions(outside=True))) as (pilot, _):
+            assert "Allocations are not seen from outside" in await press(pilot, key), key
 
 
 async def test_leaving_asks_nothing_and_ends_nothing() -> None:

@@ -265,16 +265,16 @@ class OutsideState(DescribedEnum):
 
     READING = "reading", "its allocators are read from outside"
     STOPPED = "stopped", "it is stopped, so its figures do not move"
-    NO_TENSORFLOW = "no_tensorflow", "TensorFlow is not in it, or not yet", "it is shown once it is there"
+    NO_TENSORFLOW = "no_tensorflow", "TensorFlow is not in it, or not yet; once it is, its pools are shown"
     NO_DEVICES = (
         "no_devices",
-        "TensorFlow {version} is imported and has not initialised its devices, which it does at its first operation",
-        "its pools are shown once they are there",
+        "TensorFlow {version} is imported and has not initialised its devices, which it does at its first operation; "
+        "its pools are shown then",
     )
     NO_POOL = (
         "no_pool",
         "TensorFlow {version} has initialised its devices, and none of its allocators keeps a pool",
-        "cuda_malloc_async keeps none, nor does the CPU without TF_CPU_ALLOCATOR_USE_BFC=true",
+        "at its next start, TF_CPU_ALLOCATOR_USE_BFC=true for the CPU; on a GPU, any allocator but cuda_malloc_async",
     )
 
     NO_TABLE = (
@@ -295,8 +295,7 @@ class OutsideState(DescribedEnum):
     NOT_FOUND = "not_found", "its allocators cannot be found: {detail}"
     NOT_SOUND = (
         "not_sound",
-        "its figures are not shown, since they cannot be right: {detail}",
-        "they are looked for again",
+        "its figures are not shown, since they cannot be right: {detail}; they are looked for again",
     )
 
     OTHER_USER = (

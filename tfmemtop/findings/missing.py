@@ -15,6 +15,7 @@ from tfmemtop.findings.probe import (
     unbuilt_text,
     why_unused,
 )
+from tfmemtop.findings.rules.attached import NO_ALLOCATIONS
 from tfmemtop.state import State
 from tfmemtop.state.lookup import hooked_of, without_tensorflow
 from tfmemtop.state.model import Hooked
@@ -91,6 +92,8 @@ def no_window(state: State, key: PoolKey | None) -> tuple[str, str]:
     hooked = hooked_of(state, key[0])
     if hooked is None:
         return "Nothing is known of this process any more.", ""
+    if hooked.outside:
+        return f"{sentence(NO_ALLOCATIONS)}.", ""
     windows, effective, library = hooked.windows.get(key[1]), hooked.effective.get(key[1]), hooked.probe
     newest = windows.newest[-1] if windows and windows.newest else None
     if newest is not None and newest.is_missing:
@@ -151,7 +154,7 @@ def unready(state: State) -> str:
 def unrecorded(state: State) -> str:
     """Return why a recording has no allocations, and what helps: one clause, empty where it is not known."""
     if state.run is not None and state.run.outside:
-        return "those of a process that ran already are not known; start the script as tfmemtop -- COMMAND"
+        return NO_ALLOCATIONS
     if why := windowless_text(missing(state)) or why_unused(unused_probe(state)):
         return why
     hooked = [process.hooked for process in state.processes.values() if process.hooked is not None]

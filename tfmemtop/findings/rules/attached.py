@@ -26,7 +26,8 @@ NO_REQUESTS = "Not known: the script's own calls are seen only by a hook, and no
 NOT_DONE = "tfmemtop only reads it: it is neither stopped nor relaunched from here, and goes on when you leave."
 TO_HAVE_ALL = "tfmemtop -- COMMAND shows all of that."
 
-READ_ONLY = f"This process was not started by tfmemtop, which only reads it. {TO_HAVE_ALL}"
+NO_ALLOCATIONS = "allocations are not seen from outside; to record them, start it as tfmemtop -- COMMAND"
+READ_ONLY = "tfmemtop only reads this process, which it did not start. To steer it, start it as tfmemtop -- COMMAND."
 """The reason why a key that would stop, relaunch or steer the process does nothing."""
 
 

@@ -13,6 +13,7 @@ from tfmemtop.experiments.session.session import Session
 from tfmemtop.experiments.session.whatif import ask, still_traced, traced
 from tfmemtop.failure import describe, reason
 from tfmemtop.findings.missing import only_tensorflow, unreplayed_remedy, unreplayed_text
+from tfmemtop.findings.rules.attached import NO_ALLOCATIONS
 from tfmemtop.reports import whatif
 from tfmemtop.state import apply
 from tfmemtop.state.predicted import Predicted, predicted
@@ -156,7 +157,7 @@ class WhatIfPanel(CoveringPanel):
         if not pools:
             tracing = any(still_traced(state))
             self.said = STILL_TRACED if tracing else NOT_ENOUGH
-            if others := only_tensorflow(state):
+            if others := NO_ALLOCATIONS if self.session.outside else only_tensorflow(state):
                 self.said = f"{sentence(others)}."
         self.changed()
         for pool in here:
