@@ -31,6 +31,8 @@ LEAK_WINDOWS = 18
 EARLY_WINDOWS, EARLY_SHARE = 20, 0.05
 """Windows of a second, and a share of the memory in use. A rise of so much is told after twenty seconds."""
 
+BRIDGED = 3  # seconds
+
 LEAK_LOOKED_AT = 90
 EPOCHS, EPOCHS_SEEN = (3, 6), 12
 """How many windows are merged into one stretch, for a leak that grows once an epoch. Three stretches must hold an
@@ -194,14 +196,16 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
 def _early(trend: Trend) -> list[UseWindow] | None:
     """Return the last twenty seconds or more, if a good part of the memory in use was added in them steadily.
 
-    Of a rise that comes once an epoch, twelve stretches of some seconds are enough.
+    Of a rise that comes once an epoch, twelve stretches of some seconds are enough. What rose until some seconds ago,
+    and has not become less, may only not have come to its next epoch.
     """
-    windows = trend.short.windows[:-1]
-    seconds = [(windows[-count:], EARLY_WINDOWS) for count in (len(windows), 2 * EARLY_WINDOWS, EARLY_WINDOWS)]
-    longer = [(merged(windows, times)[-count:], EPOCHS_SEEN) for times in EPOCHS for count in (0, EPOCHS_SEEN)]
-    for since, least in (*seconds, *longer):
-        if _rise_steadily(since, least) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
-            return since
+    now = trend.short.windows[:-1]
+    for windows in (now[: len(now) - ago] for ago in range(BRIDGED)):
+        seconds = [(windows[-count:], EARLY_WINDOWS) for count in (0, 2 * EARLY_WINDOWS, EARLY_WINDOWS)]
+        longer = [(merged(windows, times)[-count:], EPOCHS_SEEN) for times in EPOCHS for count in (0, EPOCHS_SEEN)]
+        for since, least in (*seconds, *longer):
+            if _rise_steadily(since, least) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
+                return since if now[-1].low >= since[-1].low else None
     return None
 
 
