@@ -14,6 +14,7 @@ from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review, verdict
 from tfmemtop.findings.rising import has_stopped, larger_each_time, may_rise, merged, rises
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
+from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state.history import UseWindow
 
 
@@ -98,17 +99,23 @@ def test_what_is_larger_in_each_step_is_told_with_the_tensor_that_the_script_let
             steps.allocate(each * 4096, "ConcatV2", shape=[each, 1024], dtype="float32")
         return steps.done(t=20.0 + number)
 
-    def cause(*rows: list[int], name: str = "bank.keys", share: int = 500, weights: int = 0) -> Cause | None:
+    def cause(
+        *rows: list[int], name: str = "bank.keys", share: int = 500, weights: int = 0, found: int = 0
+    ) -> Cause | None:
         grown = replace(part("ConcatV2", share * MIB, shape=(9000, 1024)), python_name=name)
         kernel = events.Variable("dense/kernel", "trainable", [weights, 1024], "float32", "GPU:0", weights * 4096)
-        there = stock(look(variables=[kernel]), grown)
-        return larger_each_time(there, hooked(*(window(each, number) for number, each in enumerate(rows, 1))))
+        own = events.Variable("bank.keys", "tensors", [found, 1024], "float32", "GPU:0", found * 4096)
+        there = stock(look(variables=[kernel, own]), grown)
+        process = hooked(*(window(each, number) for number, each in enumerate(rows, 1)))
+        return larger_each_time(Scene(there, Need(0, None, False, 0), process))
 
     growing = cause([*range(1000, 9000, 1000), 9000])
     assert growing is not None and (growing.key, growing.holder) == (Key.GROWN_BY_COPYING, "bank.keys")
     assert "[1000,1024]" in growing.text and actions(growing) == [Action.CONCAT_ON_HOST]
     nameless = cause([*range(1000, 9000, 1000), 9000], name="")
     assert nameless is not None and actions(nameless) == [Action.BOUND_REQUEST]
+    assert cause([*range(1000, 9000, 1000), 9000], name="", found=5000) == growing, "the search found an earlier one"
+    assert cause([*range(1000, 9000, 1000), 9000, 9500]) == growing, "the window has gone on"
     assert cause([*range(1000, 9000, 1000), 9000], share=499) is None, "other memory is more"
     assert cause([*range(2000, 8000, 1000), 9000]) is None, "so few may be layers"
     assert cause([*range(1000, 9000, 1000), 2000, 9000]) is None, "batches of all lengths do not grow"

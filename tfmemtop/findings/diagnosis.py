@@ -85,13 +85,14 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     if large is not None and large.key in _OF_THE_REQUEST and crowd is None:
         return large
     steady = trend is not None and rise_until([trend.whole.windows], began) is not None
-    kept = keeper(Scene(stock, Need(asked, whole, True, rose, steady), hooked, a.code))
+    scene = Scene(stock, Need(asked, whole, True, rose, steady), hooked, a.code)
+    kept = keeper(scene)
     if crowd is not None and (kept is None or 2 * rose < (kept.bytes or 0)):
         return crowd
     if large is not None and (kept is None or (large.bytes or 0) > (kept.bytes or 0)):
         return large
     filled = rose >= _FILLED_SHARE * a.in_use and whole is not None and a.in_use - rose + asked <= whole
-    if kept is None and (growing := larger_each_time(stock, hooked, rose if filled else None)) is not None:
+    if kept is None and (growing := larger_each_time(scene, rose if filled else None)) is not None:
         return growing
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= FULLER * trend.peak
@@ -378,7 +379,11 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     if rose < _SHARE * near.high:
         return None
     need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)
-    return keeper(Scene(inventory(hooked, device, near.high, t), need, hooked, seen_s=trend.end - t))
+    scene = Scene(inventory(hooked, device, near.high, t), need, hooked, seen_s=trend.end - t)
+    if (kept := keeper(scene)) is not None:
+        return kept
+    grown = larger_each_time(scene, rose)
+    return grown if grown and grown.holder else None  # what a step makes larger and larger may be freed again
 
 
 def _of_search(kept: Cause, ago_s: float) -> Cause:

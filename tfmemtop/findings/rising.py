@@ -12,13 +12,11 @@ from tfmemtop.events import Holders
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import holder_name, operation_name, tensor_text
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.scene import MANY, MOST
+from tfmemtop.findings.scene import MANY, MOST, Scene
 from tfmemtop.state.history import UseWindow
 from tfmemtop.state.holders import Part
-from tfmemtop.state.inventory import Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.windows import REMEMBERED, recorded, unpacked
-from tfmemtop.units import format_bytes
 
 _STEADY = 0.9
 """The least share of pairs of values in which the later one is higher. A script may pause, as for a validation."""
@@ -166,30 +164,34 @@ def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:
 Shape = tuple[int, ...]
 
 
-def larger_each_time(stock: Inventory, hooked: Hooked, rise: int | None = None) -> Cause | None:
+def larger_each_time(scene: Scene, rise: int | None = None) -> Cause | None:
     """Most of what is in use was made by operations whose results have grown step by step.
 
     Where memory rose by *rise* bytes, and there would have been room without that: most of these, held in Python.
     """
-    windows = recorded(hooked.windows.get(stock.device))  # in the order of time
+    stock, singles = scene.stock, {tuple(one.shape): one.name for one in scene.stock.singles}
+    windows = recorded(scene.hooked.windows.get(stock.device))  # in the order of time
     made = [found for window in windows if (found := _of_several_shapes(window))]
     parts = [(part, first) for part in stock.parts if (first := _first(part, made, stock.shapes))]
     size = sum(part.bytes for part, _ in parts)
     if not parts:
         return None
     part, first = max(parts, key=lambda one: (bool(one[0].python_name), one[0].bytes))
-    if size < MOST * (rise if rise is not None and part.python_name else stock.in_use):
+    # The look may have found an earlier result of the operation, which has gone.
+    before = (shape for window in made for shape in window.get(part.operation, ()))
+    name = part.python_name or next((singles[shape] for shape in before if shape in singles), "")
+    if size < MOST * (rise if rise is not None and name else stock.in_use):
         return None
-    held = holder_name(part.python_name) if part.python_name else f"What {operation_name(part.operation)} makes"
+    held = holder_name(name) if name else f"What {operation_name(part.operation)} makes"
     sizes = f"from {tensor_text(list(first), None)} to {tensor_text(list(part.shape or ()), None)}"
     return Cause(
-        Key.GROWN_BY_COPYING if part.python_name else Key.STEP_LARGER,
-        f"{held} grew {sizes}; all that grew: {format_bytes(size)} of the {format_bytes(stock.in_use)} in use.",
-        part.python_name,
+        Key.GROWN_BY_COPYING if name else Key.STEP_LARGER,
+        f"{held} grew {sizes}; all that grew: {scene.sized(min(size, stock.in_use))}.",
+        name,
         size,
         len(parts),
-        (Action.CONCAT_ON_HOST if part.python_name else Action.BOUND_REQUEST,),
-        ("x = tf.concat([x, part], 0)[-1000:]  # no more than is needed",) if part.python_name else (),
+        (Action.CONCAT_ON_HOST if name else Action.BOUND_REQUEST,),
+        ("x = tf.concat([x, part], 0)[-1000:]  # no more than is needed",) if name else (),
     )
 
 
@@ -216,6 +218,8 @@ def _first(part: Part, made: list[dict[str, list[Shape]]], variables: Collection
     seen: set[Shape] = set()
     for window in made:
         like = [one for one in window.get(part.operation, ()) if _differ(one, last) <= 1 and one not in variables]
+        if last in like:  # a window may have gone on after that moment
+            like = like[: like.index(last)]
         firsts += like[:1]
         seen.update(like)
         if any(_differ(old, new) > 1 or old > new for each in (firsts, [*like, last]) for old, new in pairwise(each)):
