@@ -136,6 +136,12 @@ def test_what_functions_capture_in_several_cells_is_one_holder() -> None:
         assert at_work is not None and "`tf.stack(parts)`" in at_work.text
 
 
+def test_tensors_that_share_the_memory_of_numpy_arrays_are_not_of_the_pool() -> None:
+    here = replace(part("", 600 * MIB, 60, Kind.TENSORS), python_name="shards")
+    cause = kept(look(group("shards", 110, 1100 * MIB)), here)
+    assert cause is not None and (cause.count, cause.bytes) == (60, 600 * MIB)
+
+
 def test_tensors_in_the_items_of_a_dict_are_told_with_their_number() -> None:
     cause = kept(look(group("store[*].past[*]", 360, 600 * MIB, items=45)))
     assert cause is not None and "360 tensors of [256,1024] in 45 items: 600.0 MiB" in cause.text

@@ -120,8 +120,14 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
         return sorted(map(self._whole, merged(found.values())), key=lambda one: -one.bytes)
 
     def _whole(self, one: Kept) -> Kept:
-        """Return *one* with the whole tensors from which its tensors were cut: ``batch[0]`` keeps all of ``batch``."""
-        size = sum(part.requested for part in self.parts if part.python_name == one.holder)
+        """Return *one* with the whole tensors from which its tensors were cut: ``batch[0]`` keeps all of ``batch``.
+
+        On the CPU, a tensor that shares the memory of a NumPy array is in no pool.
+        """
+        parts = [part for part in self.parts if part.python_name == one.holder]
+        size = sum(part.requested for part in parts)
+        if one.bytes > self.in_use and size and not one.variables:
+            return replace(one, count=sum(part.count for part in parts), bytes=size)
         pieces = not one.variables and one.shape is not None and size > _LARGER * one.bytes
         return replace(one, bytes=size, pieces=True) if pieces else one
 
