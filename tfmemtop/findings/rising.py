@@ -186,7 +186,7 @@ def larger_each_time(scene: Scene, rise: int | None = None) -> Cause | None:
     sizes = f"from {tensor_text(list(first), None)} to {tensor_text(list(part.shape or ()), None)}"
     return Cause(
         Key.GROWN_BY_COPYING if name else Key.STEP_LARGER,
-        f"{held} grew {sizes}; all that grew: {scene.sized(min(size, stock.in_use))}.",
+        f"{held} grew {sizes}; what grew takes {scene.sized(min(size, stock.in_use))}.",
         name,
         size,
         len(parts),

@@ -257,7 +257,7 @@ def _made_by(grown: Grown) -> str:
 AGAIN_S = 20.0
 """Seconds between two windows of one process that serve findings. Two windows are needed to show what grows."""
 
-_LOOK_S = 120.0
+_LOOK_S = 60.0
 """Seconds between two looks at the tensors of one process whose memory rises, unless it has doubled since, or host
 memory has risen by half as much again. A look costs a tenth of a second."""
 
