@@ -127,6 +127,8 @@ async def test_each_start_by_a_window_of_vs_code_is_a_kernel_of_its_own(jupyter:
     [
         (["python", "/bin/jupyter-execute", "--inplace", "/home/ada/train.ipynb"], "train.ipynb"),
         (["python", "/bin/jupyter-execute", "one.ipynb", "two.ipynb"], None),
+        (["python", "/bin/jupyter-execute", "one.ipynb", "--output", "done.ipynb"], "one.ipynb"),
+        (["python", "/bin/jupyter-execute", "--output=done.ipynb", "one.ipynb"], "one.ipynb"),
         (["python3", "/bin/papermill", "train.ipynb", "out/train.ipynb", "-p", "batch", "8"], "train.ipynb"),
         (["node", "extensionHost"], None),
     ],

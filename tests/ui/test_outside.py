@@ -79,6 +79,7 @@ async def test_figures_are_marked_and_keys_that_steer_say_why_they_do_nothing() 
         steering = (events.Relaunch, events.Stop, events.Signal, events.Input, events.Resize)
         assert not any(isinstance(command, steering) for command in source_of(shown).sent)
         details = await press(pilot, "enter")
+        assert "growth —, bfc" in details, "the limit of the pool, which is known, stands above"
         assert "Read from outside" in details and "the script's own calls are seen only by a hook" in details
 
 

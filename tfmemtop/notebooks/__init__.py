@@ -5,6 +5,7 @@ Here is what a kernel's process says about it: its connection file, and from whi
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
 _VISUAL_STUDIO_CODE = re.compile(r"kernel-v\d\S*\.json")
@@ -36,10 +37,11 @@ def notebook(environment: Mapping[str, str], parent: Sequence[str]) -> str | Non
 
     Jupyter's server sets a variable in the *environment*. ``jupyter execute`` and papermill have the name in their
     command line, which is that of the kernel's *parent*. papermill names first the notebook that it reads, then the one
-    that it writes.
+    that it writes; ``jupyter execute`` names the latter after ``--output``.
     """
     if said := environment.get("JPY_SESSION_NAME"):
         return PurePath(said).name or None
-    named = [PurePath(word).name for word in parent if word.endswith(_ENDING)]
+    words = [word for before, word in pairwise(["", *parent]) if before != "--output" and not word.startswith("-")]
+    named = [PurePath(word).name for word in words if word.endswith(_ENDING)]
     runs_one = len(named) == 1 or any(PurePath(word).name == "papermill" for word in parent[:3])
     return named[0] if named and runs_one else None

@@ -130,7 +130,8 @@ def figures(run: RunState, now: float, name: str = "", *, alive: bool = True) ->
         first_step_s=None if first is None else round(max(0.0, first - run.started), 3),
         unit=steps.unit if steps else "steps",
         steps=steps.count if steps else None,
-        steps_per_s=round(steps.whole, 3) if steps and steps.whole is not None else None,
+        # Finer than it is told: of 10.1497, rounded twice, 10.2 would become.
+        steps_per_s=round(steps.whole, 6) if steps and steps.whole is not None else None,
         variables=run.variables,
         phases=run.phase_peaks,
         past=Past(run.started, run.curve, run.steps.busiest if run.steps else None),

@@ -312,8 +312,8 @@ def _settings(page: _Page, hooked: Hooked) -> None:
         page.text("Not settled yet: TensorFlow initialises its devices at the first operation.", DIM)
     for device, effect in sorted(hooked.effective.items()):
         grows = UNKNOWN if effect.growth is None else "on" if effect.growth else "off"
-        limit = format_bytes(effect.limit)
-        page.fact(device, f"growth {grows}, limit {limit}, {effect.allocator or _ALLOCATOR_UNKNOWN}")
+        limit = "" if effect.limit is None else f"limit {format_bytes(effect.limit)}, "
+        page.fact(device, f"growth {grows}, {limit}{effect.allocator or _ALLOCATOR_UNKNOWN}")
         for settled in effect.settled:
             page.fact("", f"set by tfmemtop: {settled_text(settled)}", WARNING)
 
