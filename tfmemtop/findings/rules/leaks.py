@@ -38,6 +38,12 @@ EPOCHS, EPOCHS_SEEN = (3, 6), 12
 """How many windows are merged into one stretch, for a leak that grows once an epoch. Three stretches must hold an
 epoch. An early rise needs so many of them."""
 
+EARLY = (
+    *((1, EARLY_WINDOWS, newest) for newest in (0, 2 * EARLY_WINDOWS, EARLY_WINDOWS)),
+    *((times, EPOCHS_SEEN, newest) for times in EPOCHS for newest in (0, EPOCHS_SEEN)),
+)
+"""In what an early rise is looked for: how many windows are merged, and of these the least and the newest (0: all)."""
+
 LEAK_AT_LEAST = 32 * MIB
 """Bytes. A smaller rise is not told: it matters little, and may end by itself."""
 
@@ -201,9 +207,9 @@ def _early(trend: Trend) -> list[UseWindow] | None:
     """
     now = trend.short.windows[:-1]
     for windows in (now[: len(now) - ago] for ago in range(BRIDGED)):
-        seconds = [(windows[-count:], EARLY_WINDOWS) for count in (0, 2 * EARLY_WINDOWS, EARLY_WINDOWS)]
-        longer = [(merged(windows, times)[-count:], EPOCHS_SEEN) for times in EPOCHS for count in (0, EPOCHS_SEEN)]
-        for since, least in (*seconds, *longer):
+        for times, least, newest in EARLY:
+            part = windows[-newest * times :]
+            since = merged(part, times) if may_rise(part, times) else []
             if _rise_steadily(since, least) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
                 return since if now[-1].low >= since[-1].low else None
     return None
