@@ -34,7 +34,7 @@ def test_attach_shows_records_explains_and_leaves_it_as_it_was(start: Start, hom
     child.expect("read from outside")
     child.expect(f"{before['in_use'] / 2**20:.1f}M")
     child.send("R")
-    child.expect("which only")
+    child.expect("only reads this")
     child.send("q")
     code, said = ended(child)
     assert code == 0 and "read from outside, it goes on" in said and "recorded in" in said

@@ -93,7 +93,7 @@ def test_screens_attach_to_what_is_recorded_and_change_nothing(start: Start, tmp
     path, script = tmp_path / "run.jsonl", ("sh", "-c", "read line; exit 3")
     recorder = subprocess.Popen([PROGRAM, "record", "-o", str(path), "--", *script], stdin=subprocess.PIPE)
     (session,) = until(own_sessions)
-    leaving, staying, stopped = (start("attach", session.id) for _ in range(3))
+    leaving, staying, stopped = (start("attach", name) for name in (session.id, session.id[:4], str(recorder.pid)))
     for screen in (leaving, staying, stopped):
         screen.expect("READ-ONLY")
         screen.expect("read line")  # in the table of processes, whose readings are live

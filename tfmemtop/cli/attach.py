@@ -117,13 +117,14 @@ def _process(pid: int, arguments: AttachArguments) -> int:
 
 
 def _session_of(pid: int) -> SessionInfo | None:
-    """Return the session that started process *pid* and still goes on; ``None`` if there is none."""
+    """Return the session that started process *pid*, or has it as its own, and still goes on; else ``None``."""
     try:
         socket = read_environment(pid).get("TFMEMTOP_SOCKET", "")
     except OSError:
         return None
     name = Path(socket).parent.name
-    return next((session for session in running_sessions() if session.id == name and session.reads is None), None)
+    started = (session for session in running_sessions() if session.reads is None)
+    return next((session for session in started if session.id == name or session.pid == pid), None)
 
 
 def choose(sessions: list[SessionInfo], name: str | None) -> SessionInfo:
