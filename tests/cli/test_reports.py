@@ -38,6 +38,13 @@ def test_what_a_process_belongs_to_has_a_column_if_it_is_known() -> None:
     assert {name: text.split("  ")[0] for name, text in shown.items()} == {"a.py": "—", "b.py": "job 812.0"}
 
 
+def test_each_pool_is_told_with_whose_it_is() -> None:
+    pool = s.allocator(0.5, 8, GIB, name="CPU:0")
+    lines = list(table([s.process(0.4, 8, command="python b.py"), pool, s.allocator(0.5, 9, GIB, name="CPU:0")]))
+    known, unknown = (next(line for line in lines if line.split()[:1] == [pid]) for pid in ("8", "9"))
+    assert known.endswith("python b.py") and unknown.endswith("—")
+
+
 @pytest.fixture
 def engine() -> Iterator[int]:
     """A process without children, like the engine of a script that has ended."""

@@ -182,7 +182,9 @@ def table(events: Iterable[Event]) -> Iterator[str]:
     yield from aligned([headings, *_processes(found, readings, workloads)], left=left)
     if pools:
         yield ""
-        yield from aligned([_POOL_HEADINGS, *map(_pool, pools)], left={1, 7})
+        processes = {process.pid: process for process in _of(Process, found)}
+        rows = (_pool(pool, processes.get(pool.pid)) for pool in pools)
+        yield from aligned([_POOL_HEADINGS, *rows], left={1, 2, 8, 9})
     for reading in readings:
         if figures := reading.further:
             yield f"GPU {reading.index}: {'; '.join(figures)}"
@@ -239,12 +241,14 @@ def _processes(events: Sequence[Event], readings: Iterable[DeviceReading], workl
             ]
 
 
-_POOL_HEADINGS = ["PID", "POOL OF", "IN USE", "PEAK", "POOL", "LIMIT", "ALLOCS", "READ"]
+_POOL_HEADINGS = ["PID", "USER", "POOL OF", "IN USE", "PEAK", "POOL", "LIMIT", "ALLOCS", "READ", "COMMAND"]
 
 
-def _pool(reading: Allocator) -> list[str]:
+def _pool(reading: Allocator, process: Process | None) -> list[str]:
+    user, command = (process.user, shlex.join(process.command)) if process else (UNKNOWN, UNKNOWN)
     sizes = [format_short(size) for size in (reading.in_use, reading.peak, reading.pool, reading.limit)]
-    return [str(reading.pid), safe(reading.device), *sizes, _figure(reading.allocations), FROM_OUTSIDE]
+    figures = [*sizes, _figure(reading.allocations)]
+    return [str(reading.pid), safe(user), safe(reading.device), *figures, FROM_OUTSIDE, safe(command)]
 
 
 def _figure(value: float | None, unit: str = "") -> str:

@@ -90,7 +90,7 @@ def legend(view: PoolMap, arranged: Arranged, width: int) -> Line:
     if view.read.cost_us is not None:
         more = f"   read in {duration(view.read.cost_us)}"
     if more and view.read.pace_s is not None:
-        more += f", every {view.read.pace_s:.1f} s" + " (slower, as reading takes long)" * (view.read.pace_s > 1.5)
+        more += f", every {view.read.pace_s:.1f} s"
     if more and width_of(line) + len(more) <= width:
         line.append(Segment(more, DIM))
     return line
