@@ -137,6 +137,20 @@ def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:
     assert Action.REDUCE_BATCH in advice(300)
 
 
+def test_a_smaller_batch_is_advised_where_gradients_are_not_those_of_the_variables() -> None:
+    """``vectorized_map`` makes the gradients of all examples at once: [512,784,2048] for a kernel of [784,2048]."""
+
+    def advice(shape: list[int]) -> list[Remedy]:
+        full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
+        window = w.Window(number=1)
+        window.allocate(700 * MIB, "gradient_tape/MatMul/MatMul_1", shape=shape, dtype="float32")
+        kernel = events.Variable("kernel", "variables", [784, 2048], "float32", "GPU:0", 6 * MIB)
+        return actions(told(full, window.done(t=20.0), look(variables=[kernel]), error(requested=200 * MIB)).cause)
+
+    assert Action.REDUCE_BATCH in advice([512, 784, 2048])
+    assert Action.SMALLER_MODEL in advice([784, 2048])
+
+
 def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
     full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
 

@@ -41,7 +41,7 @@ the second by at least this share of that.
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
 _OF_MODEL = Kind.VARIABLES, Kind.OPTIMIZER, Kind.GRADIENTS
-"""The kinds of memory that do not depend on the batch."""
+"""The kinds of memory that do not depend on the batch, if the gradients are those of variables."""
 
 _OF_BATCH = frozenset((Action.REDUCE_BATCH, Action.REDUCE_HALVED, Action.NEED_LESS, Action.BOUND_REQUEST))
 
@@ -210,7 +210,9 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         cause = replace(cause, mostly=with_use(cause, stock, a, what, kinds))
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
-    of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL))
+    gradients = (part for part in stock.parts if part.kind is Kind.GRADIENTS and part.shape)
+    of_batch = sum(part.bytes for part in gradients if part.shape not in stock.shapes)
+    of_model = max(stock.model, sum(size for kind, size in known if kind in _OF_MODEL) - of_batch)
     trained = [one for one in stock.kept if one.model and one.optimizer and one.bytes >= _MOSTLY * stock.in_use]
     if len(trained) > 1:
         each = [((holder_name(one.holder), "", ""), one.bytes) for one in trained]

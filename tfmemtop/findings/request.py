@@ -201,8 +201,8 @@ def smaller_batch(
 ) -> PastRequest | None:
     """Return the largest that the operation of *part* made by *before* in a smaller batch, all else being alike.
 
-    What has the shape of one of the *variables* is left out: it may have made the first value of that. ``None`` also if
-    as large a batch has been freed since.
+    What has the shape of one of the *variables* is left out: it may have made the first value of that. So is what has
+    not been freed: a batch before has. ``None`` also if as large a batch has been freed since.
     """
     shape, found = part.shape or (), PastRequest((), 0)
     for window in recorded(hooked.windows.get(device)):
@@ -213,7 +213,7 @@ def smaller_batch(
                 continue
             if known[0] >= shape[0] and freed:
                 return None
-            if known[0] < shape[0] and known not in variables and kind.requested > found.bytes:
+            if known[0] < shape[0] and freed and known not in variables and kind.requested > found.bytes:
                 found = PastRequest(known, kind.requested)
     return found if found.shape else None
 
