@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tests import windows as w
 from tests.findings.situations import begin, effective, found, reading
-from tests.findings.test_keepers import actions, hooked, look, part, stock
+from tests.findings.test_keepers import actions, group, hooked, look, part, stock
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
@@ -84,6 +84,17 @@ def test_a_rise_that_comes_once_an_epoch_is_told_within_a_minute() -> None:
     assert told(5, 16 * MIB) and told(8, 24 * MIB, seconds=80)
     assert not told(25, 128 * MIB), "a few models, or phases"
     assert not told(5, 2 * MIB), "so little may end by itself"
+
+
+def test_a_collection_that_each_round_fills_and_frees_does_not_keep_rising() -> None:
+    def told(rounds_s: int) -> bool:
+        use = [GIB + 32 * MIB * (i // 10 % rounds_s) for i in range(779)]  # the last round is nearly over
+        stream = [reading(3.0 + i / 10, size, pool=4 * GIB, limit=4 * GIB) for i, size in enumerate(use)]
+        many = look(group("collected", 24, 32 * MIB * (rounds_s - 1)))
+        cause = verdict(review([*begin(), effective(True), *stream, replace(many, t=80.8)], alive=True))
+        return cause is not None and cause.key is Key.TENSORS_KEPT
+
+    assert told(rounds_s=78) and not told(rounds_s=13)
 
 
 def test_memory_that_rose_in_a_recording_that_breaks_off_is_told_in_the_past() -> None:

@@ -15,7 +15,7 @@ from tfmemtop.findings.names import holder_name, tensor_text
 from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, without_batches
 from tfmemtop.findings.request import Request, makes_variable
-from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until
+from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until, was_freed
 from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.findings.tensorflow_keepers import GRADIENT
@@ -159,12 +159,11 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
             remedies=without_batches(cause.remedies, made),
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
-    on_tape = tape or GRADIENT in a.code
     many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
     named_ones = (part for part in many if part.operation and "/" not in part.operation)
     kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
     if limited and kept:  # what was run eagerly leaves so many results only if they are kept, as by a tape
-        instead = Action.LESS_ON_TAPE if on_tape else Action.KEEP_ARRAYS
+        instead = Action.LESS_ON_TAPE if tape or GRADIENT in a.code else Action.KEEP_ARRAYS
         cause = replace(cause, remedies=without_batches(cause.remedies, instead))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
@@ -372,7 +371,8 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     windows = trend.whole.windows
     if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not windows:
         return None
-    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :], limit):
+    later = windows[int(len(windows) * _HALF) :]
+    if was_freed(later, rose) or (not hooked.ended and has_stopped(later, limit)):
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
@@ -382,10 +382,8 @@ def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
         return None
     need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)
     scene = Scene(inventory(hooked, device, near.high, t), need, hooked, seen_s=trend.end - t)
-    if (kept := keeper(scene)) is not None:
-        return kept
-    grown = larger_each_time(scene, rose)
-    return grown if grown and grown.holder else None  # what a step makes larger and larger may be freed again
+    cause = keeper(scene) or larger_each_time(scene, rose)
+    return None if cause is not None and cause.key is Key.STEP_LARGER else cause  # a step may free that at its end
 
 
 def _of_search(kept: Cause, ago_s: float) -> Cause:

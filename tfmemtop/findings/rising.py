@@ -30,7 +30,7 @@ _LAG = 3
 _PAUSE_S, _LONGER = 5.0, 2
 """A rise that has paused for so many seconds, and so many times as long as ever before, has come to an end."""
 
-_FULL = 0.98  # share of the limit
+_FULL, _STRETCHES = 0.98, 8  # share of the limit; the parts of a time
 
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
@@ -150,6 +150,16 @@ def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
             higher.append(window.start)
     longest = max((after - before for before, after in pairwise(higher)), default=float("inf"))
     return windows[-1].start - higher[-1] > max(_PAUSE_S, _LONGER * longest) if higher else False
+
+
+def was_freed(windows: Sequence[UseWindow], rise: int) -> bool:
+    """Return whether memory that rose by *rise* bytes had been nearly as high in *windows*, and was freed then.
+
+    Each round of the script fills a collection, and begins anew.
+    """
+    lows = [window.low for window in merged(windows, max(1, len(windows) // _STRETCHES))]  # each longer than a step
+    before = list(zip(lows, retained(lows), strict=True))[: len(lows) // 2]
+    return any(low >= lows[-1] - rise / 4 and kept <= lows[-1] - rise / 2 for low, kept in before)
 
 
 def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:
