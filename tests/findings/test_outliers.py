@@ -1,6 +1,6 @@
 """Why one request was too large: each rule where it just applies, and not. The pool is that of the tests of keepers."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -221,11 +221,12 @@ def test_a_request_larger_than_before_is_the_cause_in_a_fragmented_pool_too() ->
     full = [*begin(), effective(True, GIB), reading(20.0, 900 * MIB, pool=GIB, limit=GIB), reading(29.9, 400 * MIB)]
     pieces = moment(400 * MIB, GIB, 128 * MIB)
 
-    def key(rows: int, before: Iterable[int] = (128,)) -> str:
+    def key(rows: int, before: Sequence[int] = (128,)) -> str:
         asked = replace(error(operation="Relu", requested=rows * MIB), shape=[rows, 256, 1024])
         steps = w.Window(number=1)
-        for each in before:
-            steps.allocate(each * MIB, "Relu", shape=[each, 256, 1024], dtype="float32")
+        for each in before[:-1]:
+            steps.free(steps.allocate(each * MIB, "Relu", shape=[each, 256, 1024], dtype="float32"))
+        steps.allocate(before[-1] * MIB, "Relu", shape=[before[-1], 256, 1024], dtype="float32")
         return told([*full, steps.done(t=20.0)], pieces, asked).cause.key
 
     assert key(192) is Key.STEP_LARGER and key(191) is Key.FRAGMENTATION

@@ -19,23 +19,6 @@ images, labels = np.zeros((64, 224, 224, 3), "float32"), np.zeros(64)
 for _ in range(20):
     model.train_on_batch(images, labels)
 """
-SMALL = """
-import statistics
-import time
-import keras
-import numpy as np
-
-layers = [keras.layers.Conv2D(64, 3, padding="same", activation="relu") for _ in range(4)]
-model = keras.Sequential([keras.layers.Input((64, 64, 3)), *layers, keras.layers.Flatten(), keras.layers.Dense(10)])
-model.compile("adam", "mse", jit_compile=True)
-images, labels = np.zeros((64, 64, 64, 3), "float32"), np.zeros((64, 10), "float32")
-taken = []
-for _ in range(400):
-    began = time.perf_counter()
-    model.train_on_batch(images, labels)
-    taken.append(time.perf_counter() - began)
-print("a step takes", statistics.median(taken[50:]), flush=True)
-"""
 
 
 def run(folder: Path, name: str, script: str, *options: str) -> tuple[str, list[events.Event]]:
@@ -69,17 +52,3 @@ def test_the_temporary_buffer_of_a_resnet_is_opened(tmp_path: Path) -> None:
 
         asked = {kind.requested for window in windows for kind in unpack(window.packed, WindowAllocations).kinds}
         assert step.temporary in asked
-
-
-def test_a_step_costs_what_it_costs_without_the_report(tmp_path: Path) -> None:
-    """XLA writes its report when it compiles, and not in each step.
-
-    Runs with and without the report alternate, so that the two runs of a pair are from the same minute.
-    """
-    ratios = []
-    for pair in range(3):
-        output, _ = run(tmp_path, f"small-{pair}", SMALL, "--xla-report")
-        plain, _ = run(tmp_path, f"small-plain-{pair}", SMALL)
-        ratios.append(float(output.rpartition(" ")[2]) / float(plain.rpartition(" ")[2]))
-    print("a step with the report, against one without:", *(f"{ratio:.3f}" for ratio in ratios))
-    assert sorted(ratios)[1] <= 1.05

@@ -216,11 +216,13 @@ class NoRoom(Finding, frozen=True):
         unknown = cause.key is Key.UNKNOWN and not self.waited
         tries = "" if self.waited or cause.key is Key.SCRATCH else _TRIES
         text = self.told(cause).text
-        more = cause.text if cause.key is Key.UNKNOWN and cause.text not in text else ""
+        request, more = f"{capital(asked_for(a))}.", cause.text if cause.key is Key.UNKNOWN else ""
         return Said(
             text,
             "If an error follows, it names the size." if unknown else cause.explanation,
-            figures=joined(more, tries, *cause.evidence, _tensor(a), _figures(a)),
+            figures=joined(
+                *(one for one in (request, more) if one not in text), tries, *cause.evidence, _tensor(a), _figures(a)
+            ),
         )
 
 
