@@ -18,7 +18,8 @@ from tfmemtop.ui import ScreenOutcome, UiOptions
 async def test_two_keys_try_another_setting() -> None:
     async with running(app()) as (pilot, shown):
         assert "next: growth on" in await press(pilot, "G")
-        assert "Run 1 is still running" in await press(pilot, "R")
+        asked = await press(pilot, "R")
+        assert "Run 1 is still running" in asked and "train.py gets TERM" in asked
         await press(pilot, "r")
         (command,) = [c for c in source_of(shown).sent if isinstance(c, events.Relaunch)]
         assert command.settings == Settings(growth="on") and command.argv == ["python", "train.py"]

@@ -77,7 +77,7 @@ def without_gpu(waits: Waiting, steers: bool) -> tuple[str, ...]:
     """Return the texts for a screen without a GPU, the longest first; with *steers*, with the keys for the next run."""
     if waits.stage is Stage.NO_RUN:
         run = "TensorFlow's memory on the CPU is shown by: tfmemtop --cpu-pool 4G -- python train.py"
-        return (f"{run}; for a process that runs already: tfmemtop attach PID", run)
+        return (f"{run}; a process that runs already: tfmemtop attach PID, of those that tfmemtop --once lists", run)
     told = stage(waits)
     if waits.stage is Stage.OUTSIDE:
         return (told,)

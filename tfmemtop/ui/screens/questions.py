@@ -16,6 +16,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state import State
 from tfmemtop.state.model import RunState
 from tfmemtop.state.process_rows import processes
+from tfmemtop.state.program import short, title
 from tfmemtop.state.views import host_memory
 from tfmemtop.ui.draw.glyphs import ARROWS
 from tfmemtop.ui.draw.lines import fit
@@ -38,15 +39,16 @@ def relaunch_dialog(state: State, run: RunState, upcoming: NextRun) -> OptionsDi
     count = "1 process" if alive == 1 else f"{alive} processes"
     settings = " · ".join(chosen(upcoming.settings) or [SCRIPTS_OWN])
     ends = f"end it ({count}), then start run {run.run + 1} with {settings}"
-    text = [f"It gets TERM, then KILL after {GRACE_S:.0f} s."]
+    text = [f"{short(title(run))} gets TERM, then KILL after {GRACE_S:.0f} s."]
     options = [Option("relaunch", True, ends, "r"), Option("stay", False, "let it run", "n")]
     return OptionsDialog(f"Run {run.run} is still running", options, text=text)
 
 
 def leave_dialog(state: State) -> OptionsDialog[Leaving]:
     """Return the dialog that asks what happens to the script when the user quits."""
-    session = state.session
-    kept = [f"Its output is kept in {session.output_path}"] if session and session.output_path else []
+    session, run = state.session, state.run
+    kept = [short(title(run))] if run else []
+    kept += [f"Its output is kept in {session.output_path}"] if session and session.output_path else []
     attach = f"tfmemtop attach {session.id if session else ''} brings the screen back"
     options = [
         Option("leave it running", Leaving.LEAVE, attach, "l"),
