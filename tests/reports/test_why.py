@@ -233,6 +233,16 @@ def test_a_recording_that_stopped_before_the_run_says_why() -> None:
     assert "less than 128 MiB are free on the disk" in " ".join(told)
 
 
+def test_a_run_whose_exit_code_is_not_known_is_not_said_to_be_cut_short() -> None:
+    pool = s.allocator(5.0, 100, s.MIB, name="CPU:0")
+    begun = [s.session(), s.run(), s.process(0.3, 100), s.hook(1.1, 100), pool]
+    told = [
+        " ".join(page(review([*begun, RunEnd(t=6.0, run=1, exit_code=code, signal=None)]), "a.jsonl"))
+        for code in (None, 1)
+    ]
+    assert ["was cut short, so" in each for each in told] == [False, True]
+
+
 CODE = "import sys\nfor argument in sys.argv[1:]:\n    print(repr(argument))\n"
 
 
