@@ -155,7 +155,9 @@ def leaks(state: State) -> set[tuple[int, str | None]]:
 def _rising(state: State, device: RunDevice) -> Leak | None:
     if device.trend is None or device.reading is None or device.reading.in_use is None:
         return None
-    windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(device.trend)
+    windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(
+        device.trend, ended=device.hooked.ended
+    )
     if windows is None or (not device.hooked.ended and has_stopped(_by_second(device.trend, windows), device.limit)):
         return None
     lows, highs = [window.low for window in windows], [window.high for window in windows]
@@ -199,19 +201,19 @@ def _stretches(trend: Trend) -> Iterator[list[UseWindow]]:
             yield merged(those, times)
 
 
-def _early(trend: Trend) -> list[UseWindow] | None:
+def _early(trend: Trend, *, ended: bool) -> list[UseWindow] | None:
     """Return the last twenty seconds or more, if a good part of the memory in use was added in them steadily.
 
     Of a rise that comes once an epoch, twelve stretches of some seconds are enough. What rose until some seconds ago,
-    and has not become less, may only not have come to its next epoch.
+    and has not become much less, may only not have come to its next epoch, unless the process has *ended*.
     """
-    now = trend.short.windows[:-1]
-    for windows in (now[: len(now) - ago] for ago in range(BRIDGED)):
-        for times, least, newest in EARLY:
-            part = windows[-newest * times :]
+    now = trend.short.windows
+    for windows in (now[: -1 - ago] for ago in range(1 if ended else BRIDGED)):
+        for times, least, most in EARLY:
+            part = windows[-most * times :]
             since = merged(part, times) if may_rise(part, times) else []
-            if _rise_steadily(since, least) and since[-1].low - since[0].low >= EARLY_SHARE * since[-1].low:
-                return since if now[-1].low >= since[-1].low else None
+            if _rise_steadily(since, least) and (rose := since[-1].low - since[0].low) >= EARLY_SHARE * since[-1].low:
+                return since if ended or now[-1].low >= since[-1].low - rose / 4 else None
     return None
 
 
