@@ -142,7 +142,7 @@ def test_who_keeps_what_lies_between_the_pieces_of_a_fragmented_pool() -> None:
     assert "Between the free chunks lies what `album.thumbnails` in main() keeps: 60 tensors, 45.0 MiB." in report
 
 
-def ended_after(*events: Event, code: int = 0) -> Cause:
+def ended_after(*events: Event, code: int | None = 0) -> Cause:
     """Return the verdict on a run of *events* that ended with exit code *code*."""
     ended = RunEnd(t=6.0, run=1, exit_code=code, signal=None)
     found = verdict(review([s.session(), s.run(), s.process(0.3, 100), s.alive(1.0, 100), *events, ended]))
@@ -177,6 +177,10 @@ def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     assert "KeyError: 'x'" in ended_after(*read, printed, code=1).text
     alone = ended_after(*read, code=1)
     assert alone.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
+    unseen = ended_after(*read, code=None)
+    assert unseen.key is Key.NONE and "not known" in unseen.text, (
+        "of a process of another's, its parent learns the code"
+    )
     assert ended_after(s.hook(1.1, 100), code=1).key is Key.UNKNOWN, "nothing was read of its memory"
     too_much = ScriptError(t=5.5, pid=100, kind="MemoryError", message="", file="/a/train.py", line=9)
     host = ended_after(*read, too_much, code=1)

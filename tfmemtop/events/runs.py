@@ -50,6 +50,11 @@ class Ending(msgspec.Struct, frozen=True):
     number: int | None = None
 
     @property
+    def known(self) -> bool:
+        """Whether it was seen how the run ended: of a process that another one started, it is not."""
+        return self.way is not Way.UNKNOWN
+
+    @property
     def good(self) -> bool:
         """Whether the exit code was 0."""
         return self.way is Way.EXIT and self.number == 0

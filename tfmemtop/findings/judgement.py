@@ -92,7 +92,9 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
     for finding in found:
         if isinstance(finding, NoRoom) and (finding.waited or (going and finding.matters)):
             return finding.told(_between_two(finding, found)), finding
-    if run.failed or (run.ending is not None and not run.ending.good and not run.stopped):
+    hooked, how = _main(state), run.ending
+    raised = hooked is not None and hooked.error is not None
+    if how is not None and not (how.good or run.stopped) and (how.known or raised):
         kept = next((one for one in found if isinstance(one, Leak) and one.by is not None), None)
         if kept is not None and any(isinstance(one, TightLimit) for one in found):
             # The error may be of what waited for the full pool, such as a request to a server.
@@ -188,7 +190,7 @@ def _main(state: State) -> Hooked | None:
 
 def _last_line(state: State) -> str:
     """Return the last line that the script printed; empty if its output was not seen."""
-    text = "".join(chunk.text for chunk in list(state.output)[-_OUTPUT:])
+    text = "".join(chunk.text for chunk in list(state.output)[-_OUTPUT:]).replace("^C", "")  # a terminal's echo
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
@@ -204,6 +206,8 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
         return Cause(Key.NONE, text, remedies=(Action.GIVE_CPU_POOL,) if text is _NO_POOL else ())
     took = spoken((run.ended if run.ended is not None else state.now) - run.started)
     found = f"found so far, after {took}" if going else f"found in this run of {took}"
+    if run.ending is not None and not run.ending.known:
+        found += ", whose exit code is not known"
     own = peaks_of_processes(state)
     if len(own) > 1:
         sizes = f"from {format_bytes(min(own))} to {format_bytes(max(own))}"

@@ -7,7 +7,6 @@ import msgspec
 from tfmemtop import events
 from tfmemtop.events.base import DescribedEnum
 from tfmemtop.events.machine import is_gpu, is_pinned
-from tfmemtop.events.runs import Way
 from tfmemtop.failure import describe
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.judgement import peaks_of_processes
@@ -278,7 +277,7 @@ def _without_limit(seen: RunReview, run: RunState) -> str:
         return "What the run needs is not known: an allocation waited for room."
     if pool_kind(run) is PoolKind.CUDA:
         return f"Without a limit: {_NO_LIMIT}"
-    if run.ending is not None and run.ending.way is Way.UNKNOWN:
+    if run.ending is not None and not run.ending.known:
         return "Whether the run was cut short is not known, so what it needs is not known either."
     return "The run was cut short, so what it needs is not known."
 

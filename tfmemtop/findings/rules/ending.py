@@ -36,7 +36,7 @@ class RunEnded(Finding, frozen=True):
 
     @property
     def severity(self) -> Severity:
-        return Severity.INFO if self.how.good or self.stopped else Severity.WARNING
+        return Severity.INFO if self.how.good or self.stopped or not self.how.known else Severity.WARNING
 
     @property
     def said(self) -> Said:
@@ -111,7 +111,7 @@ def ending(how: Ending | None) -> str:
         return RUNNING
     if how.way is Way.HOST_MEMORY:
         return "killed by the kernel: host memory ran out"
-    if how.way is Way.UNKNOWN:
+    if not how.known:
         return "ended; exit code unknown"
     if how.way is Way.SIGNAL:
         return f"ended by {signal_name(how.number or 0)}"

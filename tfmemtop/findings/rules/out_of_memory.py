@@ -136,7 +136,7 @@ def out_of_memory(state: State) -> Iterator[AllocationFailed]:
 
 def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> AllocationFailed:
     t = failed_at(state, anatomy.pid)
-    cause = _of_unknown_size(state, anatomy, t) if crashed else explained(state, anatomy, t)
+    cause = _of_unknown_size(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
     went_on = state.run is not None and state.run.ending is not None and state.run.ending.good
