@@ -185,12 +185,12 @@ def longer_loop(request: Request) -> Cause | None:
     if rounds < _ROUNDS or rounds < _MORE_ROUNDS * most:
         return None
     # The loop of a gradient reads what the loop has pushed on lists. A TensorArray of the script's is no such list.
-    why = "for the gradient" if any(_PUSHED in part.operation for part in parts) else "until it ends"
+    why = " for the gradient" if any(_PUSHED in part.operation for part in parts) else ""
     name = request.anatomy.operation or ""
     who = at_line(operation_name(name) if name.startswith("__") else "TensorFlow", request.anatomy.line)
     results, sized = f"{who} keeps the results of {rounds:,} rounds of a loop", format_bytes(size)
     told = f" (before, at most {most:,}): {sized}." if most else f": {sized}."
-    texts = f"{results} {why}{told}", f"{results}{told}"
+    texts = f"{results}{why}{told}", f"{results}{told}"
     remedy = Action.SHORTER_LOOP
     return Cause(
         Key.STEP_LARGER if most else Key.LIMIT_TOO_SMALL,
@@ -199,7 +199,7 @@ def longer_loop(request: Request) -> Cause | None:
         size,
         rounds,
         (remedy,),
-        evidence=(f"They are kept {why}: each round needs as much again.",),
+        evidence=("Each round needs as much again.",),
     )
 
 
