@@ -70,6 +70,8 @@ def test_what_is_idle_now_and_was_needed_is_no_reason_for_a_lower_limit() -> Non
     stream += steady(20.0, 140 * MIB, 908 * MIB, 1026 * MIB, since=13.0)
     assert actions(found(stream)[CachedButIdle]) == [Action.SEPARATE_PROCESS]
     assert found(stream, events.HookEnd(t=21.0, pid=100, reason=events.HookEnding.EXIT))[CachedButIdle].ended
+    waits = events.Waiting(t=15.0, pid=100, operation="Relu", file="/a/t.py", line=9, code="model.fit(x)")
+    assert CachedButIdle not in found(stream, waits), "a request waits: what is free is in pieces too small for it"
 
 
 def test_others_that_had_gone_before_tensorflow_counted() -> None:

@@ -11,6 +11,7 @@ from tfmemtop.findings.rules import rule
 from tfmemtop.findings.run_devices import RunDevice, run_devices
 from tfmemtop.state import State
 from tfmemtop.state.account import USUAL_CONTEXT
+from tfmemtop.state.anatomy import waited
 from tfmemtop.units import MIB, format_bytes
 
 WHOLE_CARD = 0.75
@@ -146,8 +147,8 @@ def cached_but_idle(state: State) -> Iterator[CachedButIdle]:
         reading, trend, peak = device.reading, device.trend, device.peak
         if not device.growth or device.asynchronous or reading is None or reading.pool is None or peak is None:
             continue
-        if trend is None or not trend.long.windows:
-            continue
+        if trend is None or not trend.long.windows or waited(device.hooked, trend.end) is not None:
+            continue  # while a request finds no room, what is cached is no use to it, but not idle
         # A long run has long phases: memory for validation between epochs is not idle.
         begin = trend.long.windows[0].start
         span_s = min(60.0, max(5.0, (trend.end - begin) / 4))
