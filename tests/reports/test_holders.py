@@ -230,14 +230,16 @@ def test_a_leak_is_named_by_its_operation_shape_count_line_and_name() -> None:
 
 def test_the_pool_that_ran_out_of_memory_comes_before_a_fuller_one() -> None:
     windows = []
-    for device, size in (("GPU:0", 600), ("GPU:1", 100)):
+    for device, size in (("GPU:0", 600), ("GPU:1", 100), ("HOST:0", 900)):
         window = w.Window(device=device)
         window.allocate(size * MIB, "Relu")
         windows.append(window.done(t=3.0))
     failed = events.OutOfMemory(t=9.0, pid=100, message="no", device="GPU:1", requested=MIB, operation="Relu")
     begun = [s.session(), s.run(), s.process(0.3, 100), s.hook(0.4, 100), *windows]
-    assert [one.device for one in chosen(s.fold(begun))] == ["GPU:0", "GPU:1"]
-    assert [one.device for one in chosen(s.fold([*begun, failed]))] == ["GPU:1", "GPU:0"]
+    assert [one.device for one in chosen(s.fold(begun))] == ["GPU:0", "GPU:1", "HOST:0"]
+    assert [one.device for one in chosen(s.fold([*begun, failed]))] == ["GPU:1", "GPU:0", "HOST:0"]
+    only_host = [*begun[:4], windows[2]]
+    assert chosen(s.fold(only_host)) == [], "cuda_malloc_async tells nothing of the card: the host's is no answer"
 
 
 def test_of_a_failing_step_that_was_not_recorded_the_last_recorded_one_is_chosen() -> None:

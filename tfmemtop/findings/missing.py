@@ -24,6 +24,7 @@ from tfmemtop.state.windows import missing
 from tfmemtop.units import format_count, sentence
 
 _LIBRARY = "the probe, which reads pools from inside,"
+_SILENT = "the allocator cuda_malloc_async does not tell who holds its memory; TensorFlow's own, BFC, does"
 _UNUSED = (ProbeState.UNAVAILABLE, ProbeState.FAILED)
 
 _STATES = {
@@ -99,8 +100,7 @@ def no_window(state: State, key: PoolKey | None) -> tuple[str, str]:
     if newest is not None and newest.is_missing:
         return f"There is no window: {windowless_text(newest)}.", ""
     if effective is not None and effective.allocator == "cuda_malloc_async":
-        told = "The allocator cuda_malloc_async does not tell who holds its memory. TensorFlow's own, BFC, does."
-        return told, "[A] chooses BFC for the next run."
+        return f"{sentence(_SILENT)}.", "[A] chooses BFC for the next run."
     unused = library is not None and library.state in _UNUSED
     if unused or (library is None and hooked.without_probe is not None and not hooked.ended):
         why = probe_text(library) if library else ""
@@ -160,6 +160,8 @@ def unrecorded(state: State) -> str:
     hooked = [process.hooked for process in state.processes.values() if process.hooked is not None]
     if not any(one.allocators for one in hooked):
         return "no pool of TensorFlow's was seen"
+    if any(pool.allocator == "cuda_malloc_async" for one in hooked for pool in one.effective.values()):
+        return _SILENT
     used = any(one.probe is not None and one.probe.state is ProbeState.LOADED for one in hooked)
     return unready(state) or ("" if used else "record again without --no-probe")
 

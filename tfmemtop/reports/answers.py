@@ -146,7 +146,7 @@ def _taken(seen: RunReview, run: RunState) -> Iterator[str]:
     hooked = [hooked for _, hooked in hooked_of_run(seen.state)]
     calls = [each for one in hooked for each in one.requested if each.call is events.Call.SET_MEMORY_GROWTH]
     yield _calls(calls, by_session=pool_kind(run) is PoolKind.GROWING and _by_default(seen, run))
-    if made := [line_with_code(site) for one in hooked if (site := devices_made_at(one))]:
+    if made := list(dict.fromkeys(line_with_code(site) for one in hooked if (site := devices_made_at(one)))):
         yield f"TensorFlow initialised its devices (fixing growth and limits) at {'; '.join(made[:_LISTED])}."
 
 
@@ -216,7 +216,9 @@ def _idle(seen: RunReview, run: RunState) -> Iterator[str]:
     on = f" on GPU {index}" if len(seen.cards) > 1 else ""
     in_use += " on the GPU with most" if on and peak is not None else ""
     busy = "" if card.busy is None else f", GPU ~{round(card.busy, -1):.0f} % busy"
-    yield f"{answer}: up to {format_bytes(card.most_used)} of {whole} taken{on}, {in_use}{busy}."
+    # What was in use was taken, though no reading of the card may be of that moment.
+    taken = card.most_used if on or together else max(card.most_used, peak or 0)
+    yield f"{answer}: up to {format_bytes(taken)} of {whole} taken{on}, {in_use}{busy}."
     told = alike_gpus((index, _taken_and_busy(seen, run, index, card)) for index, card in seen.cards.items())
     for words, numbers in told:
         counts = " Reserved and cached memory counts as taken, even if unused." if words == told[-1][0] else ""

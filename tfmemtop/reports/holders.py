@@ -179,11 +179,9 @@ def rounding(found: Standing) -> str:
 
 def not_recorded(why: str) -> str:
     """Return the line about a run that ran out of memory and has no window, and how the next run gets one."""
-    reason = f": {why}" if why else ""
-    return (
-        f"No window of allocations was recorded in this run{reason}. With the probe, tfmemtop records them by itself, "
-        "and tfmemtop holders shows which layers held the memory (tfmemtop help holders)."
-    )
+    records = "With the probe, tfmemtop records them by itself, and tfmemtop holders shows which layers held the memory"
+    helps = f": {why}" if why else f". {records} (tfmemtop help holders)"
+    return f"No window of allocations was recorded in this run{helps}."
 
 
 def in_short(one: Chosen, found: Standing) -> str:

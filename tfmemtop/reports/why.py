@@ -7,7 +7,7 @@ from typing import Any
 
 from tfmemtop.findings.cause import Cause
 from tfmemtop.findings.finding import Group, alike, group_text
-from tfmemtop.findings.holders import windowless_text
+from tfmemtop.findings.missing import unrecorded
 from tfmemtop.findings.names import alike_gpus, gpus, key_of
 from tfmemtop.findings.proposed_limit import amount, options, suggested_limit
 from tfmemtop.findings.remedy import Action, Remedy
@@ -26,7 +26,7 @@ from tfmemtop.safe import safe
 from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import RunState
 from tfmemtop.state.program import short, title
-from tfmemtop.state.windows import Chosen, chosen, missing
+from tfmemtop.state.windows import Chosen, chosen
 from tfmemtop.units import format_bytes, sentence, spoken
 
 ROWS = 3
@@ -115,7 +115,7 @@ def _whole(seen: RunReview, found: Cause) -> Iterator[list[str]]:
     if holders := chosen(seen.state):
         yield _who_holds(holders[0])
     elif groups and groups[0][0].first.fatal:
-        yield [WHO_HOLDS, *_paragraphs([not_recorded(windowless_text(missing(seen.state)))])]
+        yield [WHO_HOLDS, *_paragraphs([not_recorded(unrecorded(seen.state))])]
     asked = arising(seen)
     for answer in answers(seen):
         if answer.question in asked:

@@ -140,7 +140,7 @@ def chosen(state: State) -> list[Chosen]:
     """Return, for each pool of the newest run, the window of its highest peak, the highest first.
 
     A pool that ran out of memory comes before all others. Pools of pinned host memory come last: what is said of a run
-    counts none of it.
+    counts none of it. They are left out where no other pool was recorded, as with ``cuda_malloc_async``.
     """
     found = [
         Chosen(pid, device, window, process.hooked)
@@ -149,7 +149,8 @@ def chosen(state: State) -> list[Chosen]:
         for device, windows in process.hooked.windows.items()
         if (window := fullest(recorded(windows)))
     ]
-    return sorted(found, key=lambda one: (is_pinned(one.device), not _ran_out(one), -one.window.peak))
+    found.sort(key=lambda one: (is_pinned(one.device), not _ran_out(one), -one.window.peak))
+    return [] if found and is_pinned(found[0].device) else found
 
 
 def _ran_out(one: Chosen) -> bool:
