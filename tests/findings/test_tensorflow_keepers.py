@@ -32,7 +32,7 @@ def test_a_tape_that_is_open() -> None:
     assert "300 MatMul of [256,1024]" in cause.evidence[0] and actions(cause) == [Action.TAPE_EACH_STEP]
     several = kept(replace(look(tapes=58), tapes_in="kept[*]"), results)
     assert several is not None and actions(several) == [Action.DROP_TAPES]
-    assert several.holder == "kept[*]" and "58 gradient tapes, most of them in `kept[*]`" in several.text
+    assert several.holder == "kept[*]" and "58 gradient tapes, most in `kept[*]`" in several.text
     assert kept(look(tapes=0), results) is None
     stands = events.Waiting(t=29.0, pid=100, operation="Mul", file="/a/t.py", line=9, code="model.fit(x, epochs=3)")
     assert keeper(Scene(stock(look(tapes=1), results), FULL, hooked(stands))) is None, "Keras's, of one step"

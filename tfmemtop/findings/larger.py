@@ -199,7 +199,7 @@ def longer_loop(request: Request) -> Cause | None:
         size,
         rounds,
         (remedy,),
-        evidence=("Each round needs as much again.",),
+        evidence=(f"They are kept{why}." if why else "", "Each round needs as much again."),
     )
 
 

@@ -380,7 +380,7 @@ def tape_open(scene: Scene) -> Cause | None:
     holder, holds = ("A GradientTape", "holds") if tapes == 1 else (f"{tapes} gradient tapes", "hold")
     text = f"{holder} {holds} {scene.recorded(size)}."
     if where and tapes > 2:
-        text = f"{holder}, most of them in {holder_name(where)}, hold {scene.recorded(size)}."
+        text = f"{holder}, most in {holder_name(where)}, hold {scene.recorded(size)}."
     return Cause(
         Key.TAPE_OPEN,
         text,
