@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from tests import streams as s
-from tests.findings.situations import begin, effective, found, reading
+from tests.findings.situations import actions, begin, effective, found, reading
 from tests.findings.test_exhausted import cause, error, moment
 from tests.streams import GIB, MIB
 from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.judgement import Judged
-from tfmemtop.findings.rules.out_of_memory import NoRoom
+from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import parse_exhausted
 
@@ -52,6 +53,15 @@ def test_a_small_pool_beside_a_large_process_is_not_called_fragmented() -> None:
     assert cause(crowded(), room, full, error(requested=MIB)).key is Key.FRAGMENTATION, "much of the card was free"
     assert cause(crowded(own_limit=10 * MIB), full, error(requested=MIB)).key is Key.LIMIT_TOO_SMALL
     assert cause(crowded(10 * GIB), full, error(requested=MIB)).key is Key.FRAGMENTATION
+
+
+def test_a_worker_of_the_same_run_that_holds_the_card_is_no_reason_to_wait() -> None:
+    full, asks = moment(8704 * 1024, 10 * MIB, 700 * 1024), error(requested=MIB)
+    mine = [*crowded(), s.process(5.0, 900, run=1, command="python -c spawn")]
+    told = found(mine, full, asks)[AllocationFailed]
+    assert "process of this run (pid 900)" in told.whole_cause.text and actions(told) == [Action.FEWER_ON_CARD]
+    growth_off = found(mine, effective(False), s.hook(6.0, 900), effective(False, pid=900), full, asks)
+    assert actions(growth_off[AllocationFailed]) == [Action.GROWTH_ON]
 
 
 def test_a_growing_pool_that_others_stop_is_told_by_them() -> None:

@@ -23,7 +23,6 @@ from tfmemtop.findings.rules.framework_memory import FrameworkFailed
 from tfmemtop.findings.rules.frameworks import OtherPools
 from tfmemtop.findings.rules.host_growth import HostGrowth
 from tfmemtop.findings.rules.leaks import Leak
-from tfmemtop.findings.rules.others import TwoReserveCard
 from tfmemtop.findings.rules.out_of_memory import CRASHES, AllocationFailed, NoRoom
 from tfmemtop.findings.rules.pool import KEPT, CachedButIdle, TightLimit
 from tfmemtop.findings.run_devices import hooked_of_run, pool_kind
@@ -82,7 +81,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.UNKNOWN, f"The cause is unknown. {broken.said.headline}"), broken
     for finding in found:
         if isinstance(finding, AllocationFailed):
-            return replace(finding, cause=_between_two(finding, found)).whole_cause, finding
+            return finding.whole_cause, finding
         if isinstance(finding, FrameworkFailed):
             return finding.whole_cause, finding
     if run.ending is not None and run.ending.way is Way.HOST_MEMORY:
@@ -91,7 +90,7 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
         return Cause(Key.HOST_GROWTH, text), None
     for finding in found:
         if isinstance(finding, NoRoom) and (finding.waited or (going and finding.matters)):
-            return finding.told(_between_two(finding, found)), finding
+            return finding.told, finding
     hooked, how = _main(state), run.ending
     raised = hooked is not None and hooked.error is not None
     if how is not None and not (how.good or run.stopped) and (how.known or raised):
@@ -124,16 +123,6 @@ def judged(state: State, found: Iterable[Finding], *, going: bool) -> tuple[Caus
             return Cause(finding.cause.key, finding.said.headline), finding  # too early for advice
     idle = next((one.said.headline for one in found if isinstance(one, CachedButIdle)), "")
     return replace(_healthy(state, run, going=going), evidence=(idle, KEPT) if idle else ()), None
-
-
-def _between_two(full: AllocationFailed | NoRoom, found: Iterable[Finding]) -> Cause:
-    """Return the cause of *full*; where a process of the same script holds the card, with growth off, what helps."""
-    rivals = ((one, (one.first.pid, one.second.pid)) for one in found if isinstance(one, TwoReserveCard))
-    two = next((one for one, pids in rivals if full.anatomy.pid in pids), None)
-    if two is None or full.cause.key is not Key.OTHERS:
-        return full.cause
-    said, helps = two.said, two.remedies[:1]
-    return replace(full.cause, text=said.headline, remedies=helps, code=said.code, evidence=(said.figures,))
 
 
 def judged_at_the_end(state: State, found: Iterable[Finding]) -> list[Judged]:

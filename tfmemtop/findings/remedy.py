@@ -78,6 +78,7 @@ class Action:
     NEED_LESS = Remedy("use smaller batches or a smaller model (which of them helps is not known)", ("E",))
     RUN_AGAIN = Remedy("run it again", ("R",), screen_only=True)
     RUN_WHEN_FREE = Remedy("run it again when the card is free", ("R",))
+    FEWER_ON_CARD = Remedy("run fewer processes on one card (or give each its own: tf.config.set_visible_devices)")
     CHANGE_SETTINGS = Remedy("change how it runs", ("G", "L", "A", "V", "E"), screen_only=True)
     CHANGE_WITHOUT_GPU = Remedy("change how it runs", ("L", "A", "E"), screen_only=True)
     QUIT = Remedy("quit", ("q",), screen_only=True)

@@ -286,7 +286,7 @@ def _of_others(a: Anatomy, text: str, *evidence: str) -> Cause:
         text,
         "other processes",
         _known_others(a),
-        remedies=(Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU),
+        remedies=(Action.FEWER_ON_CARD,) if _of_run(a) else (Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU),
         evidence=evidence,
         explanation="CUDA and its libraries take memory before TensorFlow's pool does. Unless a limit is set, the pool "
         "may use what was free on the card at the start, less a reserve. It cannot use what other processes hold. The "
@@ -299,13 +299,19 @@ def _known_others(a: Anatomy) -> int:
     return a.others if a.others is not None else a.largest_other[1] if a.largest_other else 0
 
 
+def _of_run(a: Anatomy) -> bool:
+    """Return whether nearly all that others hold of the card is held by processes of the same run."""
+    return a.of_run > 0 and a.of_run >= _NEARLY * _known_others(a)
+
+
 def _others(a: Anatomy) -> str:
     """Return who held what others held of the card: one process, if it has nearly all of that."""
     others, (pid, used) = _known_others(a), a.largest_other or (0, 0)
+    run = " of this run" if _of_run(a) else ""
     if used < _NEARLY * others:
-        return f"Other processes held {format_bytes(others)} of the card"
-    about = f", {a.other_program}" if a.other_program else ""
-    return f"Another process (pid {pid}{about}) held {format_bytes(used)} of the card"
+        return f"Other processes{run} held {format_bytes(a.of_run if run else others)} of the card"
+    about = f", {a.other_program}" if a.other_program and not run else ""
+    return f"Another process{run} (pid {pid}{about}) held {format_bytes(used)} of the card"
 
 
 def _pool_limit(a: Anatomy) -> str:

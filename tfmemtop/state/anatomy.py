@@ -7,7 +7,7 @@ from tfmemtop.events.machine import is_cpu, is_pinned
 from tfmemtop.state.account import USUAL_CONTEXT
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.located import lies_in
-from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by
+from tfmemtop.state.lookup import LimitBy, cached_of, device_of, hooked_of, limit_by, of_run
 from tfmemtop.state.model import RETRIED_S, Hooked, State, Surroundings
 from tfmemtop.state.program import program
 from tfmemtop.tensorflow_text import failed_node
@@ -26,7 +26,8 @@ class Anatomy(msgspec.Struct, frozen=True):
     Sizes are in bytes, unknown ones ``None``.
     ``times`` is how many allocations of the process have failed. ``card_free``, ``card_total`` and ``others`` are the
     GPU's, or for the CPU pool the host's; ``others`` are the bytes of other processes, and ``largest_other`` is the one
-    with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program.
+    with most: its number and its bytes; ``other_program`` is its user, if that is another, and its program;
+    ``of_run`` are the bytes of those of the same run.
     ``map_age_s`` and ``reading_age_s`` are the seconds by which the map and the reading are older than the failure.
     ``waited_s`` is for how long TensorFlow has waited for room, without an error, and ``still`` whether
     it did so to the end of the run, or does so now.
@@ -56,6 +57,7 @@ class Anatomy(msgspec.Struct, frozen=True):
     card_free: int | None
     others: int | None
     largest_other: tuple[int, int] | None
+    of_run: int
     reading_age_s: float | None
     map_age_s: float | None
     node: str | None = None
@@ -160,6 +162,7 @@ def anatomy_of(
         card_free=free,
         others=None if others is None or len(known) < len(others) else sum(used for used, _ in known),
         largest_other=max(known)[::-1] if known else None,
+        of_run=sum(used for used, number in known if of_run(state, number)),
         other_program=_about(state, max(known)[1]) if known else "",
         reading_age_s=0.0 if exact else max(0.0, failed - reading.t) if reading else None,
         map_age_s=None if shown is None else 0.0 if exact else max(0.0, failed - shown.t),

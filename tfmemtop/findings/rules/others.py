@@ -8,7 +8,7 @@ import msgspec
 from tfmemtop.findings.cause import Key
 from tfmemtop.findings.finding import DeviceFinding, Said, Severity
 from tfmemtop.findings.names import Place, place_name
-from tfmemtop.findings.remedy import GROWTH, Action
+from tfmemtop.findings.remedy import GROWTH, Action, Remedy
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.busy import FULL_SHARE
 from tfmemtop.findings.run_devices import RunDevice, run_devices
@@ -121,12 +121,15 @@ class TwoReserveCard(DeviceFinding, frozen=True):
 
     key = Key.OTHERS
 
-    remedies = Action.GROWTH_ON, Action.SET_LIMIT, Action.USE_OTHER_GPU
-
     script: str | None
     first: Holder
     second: Holder
     growth: bool | None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        apart = Action.USE_OTHER_GPU if self.script else Action.FEWER_ON_CARD
+        return Action.GROWTH_ON, Action.SET_LIMIT, apart
 
     @property
     def said(self) -> Said:

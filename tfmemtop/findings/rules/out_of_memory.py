@@ -13,6 +13,7 @@ from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.request import asked_by, at_line, compiled_name
 from tfmemtop.findings.room import held_back, held_by_others
 from tfmemtop.findings.rules import rule
+from tfmemtop.findings.rules.others import two_reserve_everything
 from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.scene import LONG_AGO_S
 from tfmemtop.state import State
@@ -136,7 +137,7 @@ def out_of_memory(state: State) -> Iterator[AllocationFailed]:
 
 def _failure(state: State, anatomy: Anatomy, *, crashed: bool = False) -> AllocationFailed:
     t = failed_at(state, anatomy.pid)
-    cause = _of_unknown_size(state, anatomy, t)
+    cause = _cause(state, anatomy, t)
     if not cause.keeps_growing and (passed := passed_before(state)):
         cause = replace(cause, evidence=(*cause.evidence, passed))
     went_on = state.run is not None and state.run.ending is not None and state.run.ending.good
@@ -202,20 +203,22 @@ class NoRoom(Finding, frozen=True):
         """Whether a run that goes on is held up by the wait, which most often ends at once, or will be soon."""
         return self.anatomy.waited_s >= _HELD_UP_S or self.cause.keeps_growing
 
-    def told(self, cause: Cause) -> Cause:
-        """Return *cause* with a text that says first that TensorFlow waits or waited, or has found no room."""
+    @property
+    def told(self) -> Cause:
+        """The cause with a text that says first that TensorFlow waits or waited, or has found no room."""
         waited = f"the run waited {spoken(self.anatomy.waited_s)} for memory"
         began = "The run waits for memory" if not self.ended else f"At the end {waited}"
         if not self.anatomy.still or self.anatomy.waited_s < _HELD_UP_S:
             began = f"{capital(waited)}, then went on" if self.waited else "A request found no room"
-        return replace(cause, text=AllocationFailed(cause, self.anatomy, self.several, began=began).whole_cause.text)
+        failed = AllocationFailed(self.cause, self.anatomy, self.several, began=began)
+        return replace(self.cause, text=failed.whole_cause.text)
 
     @property
     def said(self) -> Said:
         a, cause = self.anatomy, self.cause
         unknown = cause.key is Key.UNKNOWN and not self.waited
         tries = "" if self.waited or cause.key is Key.SCRATCH else _TRIES
-        text = self.told(cause).text
+        text = self.told.text
         request, more = f"{capital(asked_for(a))}.", cause.text if cause.key is Key.UNKNOWN else ""
         return Said(
             text,
@@ -231,7 +234,18 @@ def running_out(state: State) -> Iterator[NoRoom]:
     """Yield a finding for each pool in which TensorFlow looks for room right now."""
     ended = state.run is not None and not state.run.going
     for anatomy in trying(state):
-        yield NoRoom(anatomy, _of_unknown_size(state, anatomy, state.now), _several(state), ended)
+        yield NoRoom(anatomy, _cause(state, anatomy, state.now), _several(state), ended)
+
+
+def _cause(state: State, a: Anatomy, t: float) -> Cause:
+    """Return the cause; where another process of the same script holds the card, with growth off, what helps."""
+    cause = _of_unknown_size(state, a, t)
+    rivals = two_reserve_everything(state) if cause.key is Key.OTHERS else ()
+    two = next((one for one in rivals if a.pid in (one.first.pid, one.second.pid)), None)
+    if two is None:
+        return cause
+    said, helps = two.said, two.remedies[:1]
+    return replace(cause, text=said.headline, remedies=helps, code=said.code, evidence=(said.figures,))
 
 
 def _of_unknown_size(state: State, a: Anatomy, t: float) -> Cause:
