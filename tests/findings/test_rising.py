@@ -12,7 +12,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review, verdict
-from tfmemtop.findings.rising import has_stopped, larger_each_time, may_rise, merged, rises
+from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, may_rise, merged, rises
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state.history import UseWindow
@@ -64,6 +64,18 @@ def test_memory_that_rose_has_stopped_once_it_pauses_for_longer_than_before() ->
     assert not has_stopped(jumps, None), "a model that is made every 15 s, as large as the others"
     assert [stopped(pause=0, flat=flat) for flat in (0, 4, 12)] == [False, False, True]
     assert [stopped(pause=8, flat=flat) for flat in (0, 8, 24)] == [False, False, True]
+
+
+def test_what_rises_in_jumps_goes_on_until_a_pause_is_much_longer_than_before() -> None:
+    def again(*jumps: int, now: int) -> bool:
+        """Memory rises by 64 MiB at the seconds *jumps*."""
+        use = [MIB + 64 * MIB * sum(jump <= second for jump in jumps) for second in range(now + 1)]
+        return comes_again([UseWindow(float(second), size, size) for second, size in enumerate(use)])
+
+    assert again(10, 30, 50, now=85), "a model every 20 s, the next of which is late"
+    assert not again(10, 30, 50, now=95)
+    assert not again(10, 12, 14, 16, 40, now=42), "a buffer that was full, and a jump by chance"
+    assert not again(10, 12, now=13), "too few to tell"
 
 
 def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:

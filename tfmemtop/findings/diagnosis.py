@@ -1,4 +1,4 @@
-"""The diagnosis: which cause explains an allocation that failed, or memory that rises. Pure.
+"""The diagnosis: which cause explains an allocation that failed. Pure.
 
 The order is: who keeps the memory, or why the request was so large; only if neither is shown, the limit, the card and
 fragmentation.
@@ -15,7 +15,8 @@ from tfmemtop.findings.names import holder_name, tensor_text
 from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, without_batches
 from tfmemtop.findings.request import Request, makes_variable
-from tfmemtop.findings.rising import has_stopped, in_pieces, larger_each_time, merged, retained, rise_until, was_freed
+from tfmemtop.findings.rise_causes import cause_of_rise
+from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, rise_until, risen
 from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.findings.tensorflow_keepers import GRADIENT
@@ -24,19 +25,14 @@ from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind
 from tfmemtop.state.history import Trend
 from tfmemtop.state.inventory import Group, Inventory, inventory
-from tfmemtop.state.lookup import hooked_of, once_per_revision
+from tfmemtop.state.lookup import hooked_of
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.units import MIB, counted, format_bytes, spoken
 
 _OF_THE_REQUEST = (Key.INPUT_ON_DEVICE, Key.GROWN_BY_COPYING)
 _WARM_UP = 0.25
-"""A share of the time. A model is made at the beginning, so memory rises there in any case."""
-
-_HALF, _LATE, _STILL = 0.5, 0.75, 0.25
-"""Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
-the second by at least this share of that.
-"""
+"""A share of the time, in which a model is made."""
 
 _NAMELESS = Kind.BEFORE, Kind.UNKNOWN
 
@@ -48,7 +44,8 @@ _OF_BATCH = frozenset((Action.REDUCE_BATCH, Action.REDUCE_HALVED, Action.NEED_LE
 _ONE_HOT = "one_hot", "onehot"
 _HALF_PRECISION = "float16", "bfloat16"
 
-_RISES_AT_LEAST, _SHARE = 16 * MIB, 0.1
+_SHARE = 0.1
+"""The least share of the memory in use of what the report names."""
 
 _MOSTLY = 0.3
 """The least share of the memory in use of a kind that the verdict names."""
@@ -79,7 +76,8 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     trend = (failure.trends if failure else hooked.trends).get(a.device)
     whole = a.limit if a.limit is not None else a.card_total
     asked = a.asked if a.asked is not None else a.more_than or 0
-    rose = _rise(trend, began) if trend else 0
+    before = [window for window in trend.whole.windows if window.start < began] if trend else []
+    rose = risen(before or trend.whole.windows, _WARM_UP) if trend else 0
     large = outlier(Request(a, stock, hooked, t, _phase(state, a.pid, t)))
     crowd = crowded_out(a)
     if large is not None and large.key in _OF_THE_REQUEST and crowd is None:
@@ -97,7 +95,7 @@ def explained(state: State, a: Anatomy, t: float) -> Cause:
     # If the pool held much more before, what it keeps now is not why there is no room.
     was_fuller = trend is not None and a.in_use <= FULLER * trend.peak
     if was_fuller and (cut := fragmented(a)) is not None:
-        return between(cut, stock, a.code)
+        return _at_once(between(cut, stock, a.code), a)
     if kept is not None:
         return _of_search(kept, t - stock.look.t if stock.look else 0)
     # If not one step has found enough, what one needs is not known.
@@ -135,7 +133,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
 
 def _at_once(cause: Cause, a: Anatomy) -> Cause:
     """Return *cause* with how many threads ran the line that asked, where each needs memory for its own batch."""
-    if cause.key is not Key.LIMIT_TOO_SMALL or a.at_once == 1 or not _OF_BATCH.intersection(cause.remedies):
+    if a.at_once == 1 or not (cause.key is Key.FRAGMENTATION or _OF_BATCH.intersection(cause.remedies)):
         return cause
     text = f"{a.at_once} threads ran this line at once."
     mostly = tuple(f"{text} {one}" for one in (*cause.mostly, cause.text))
@@ -325,7 +323,7 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
         )
     text = f"Memory that was not freed rose from {format_bytes(rise.first)} to {format_bytes(rise.last)}{each}, and "
     text += "filled the pool."
-    if stock.look is None and (seen := _of_rise(hooked, stock.device, trend)) is not None:
+    if stock.look is None and (seen := cause_of_rise(hooked, stock.device, trend)) is not None:
         return replace(seen, evidence=(*seen.evidence, text))
     return Cause(
         Key.GROWTH,
@@ -347,56 +345,9 @@ def _stood_still(state: State, hooked: Hooked, failed: float) -> float:
     return began
 
 
-@once_per_revision
-def rising(state: State) -> dict[tuple[int, str], Cause]:
-    """Return, by process and device, who keeps memory that has been rising and has not yet filled its pool."""
-    found: dict[tuple[int, str], Cause] = {}
-    run = state.run
-    for pid, process in state.processes.items():
-        hooked = process.hooked
-        if hooked is None or run is None or process.seen.run != run.run:
-            continue
-        for device, trend in hooked.trends.items():
-            cause = None if hooked.failure else _of_rise(hooked, device, trend)
-            if cause is not None:
-                found[pid, device] = cause
-    return found
-
-
-def _of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
-    rose = _rise(trend, float("inf"), _HALF)
-    late = _rise(trend, float("inf"), _LATE)
-    limit = hooked.allocators[device].limit if device in hooked.allocators else None
-    waits = limit is not None and trend.peak >= FULLER * limit
-    windows = trend.whole.windows
-    if rose < _RISES_AT_LEAST or (late < _STILL * rose and not waits) or not windows:
-        return None
-    later = windows[int(len(windows) * _HALF) :]
-    if was_freed(later, rose) or (not hooked.ended and has_stopped(later, limit)):
-        return None
-    look = hooked.look
-    # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
-    t = look.t if look is not None and look.tensors is not None else trend.end
-    near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
-    if rose < _SHARE * near.high:
-        return None
-    need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)
-    scene = Scene(inventory(hooked, device, near.high, t), need, hooked, seen_s=trend.end - t)
-    cause = keeper(scene) or larger_each_time(scene, rose)
-    return None if cause is not None and cause.key is Key.STEP_LARGER else cause  # a step may free that at its end
-
-
 def _of_search(kept: Cause, ago_s: float) -> Cause:
     """Return the cause with how long ago what is *kept* was looked for, if that was not just now."""
     if ago_s < LONG_AGO_S:
         return kept
     seen = f"The script's objects were last searched {spoken(ago_s)} earlier."
     return replace(kept, evidence=(*kept.evidence, seen))
-
-
-def _rise(trend: Trend, until: float, warm_up: float = _WARM_UP) -> int:
-    """Return by how many bytes memory in use rose for good. *warm_up*, a share of the time, is left out."""
-    windows = [window for window in trend.whole.windows if window.start < until] or trend.whole.windows
-    first = int(len(windows) * warm_up)
-    lows = retained(window.low for window in windows)
-    return max(0, lows[-1] - lows[first])

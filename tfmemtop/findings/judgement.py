@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from tfmemtop.events.runs import Way
 from tfmemtop.findings.cause import Cause, Key, fitting
-from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import CauseFinding, Finding, RuleFailed, Severity
 from tfmemtop.findings.names import quoted, spot
 from tfmemtop.findings.proposed_limit import found_no_room
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rise_causes import rising
 from tfmemtop.findings.room import on_full_card
 from tfmemtop.findings.rules import follow_rule, rules
 from tfmemtop.findings.rules.ending import ended

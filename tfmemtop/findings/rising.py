@@ -32,6 +32,9 @@ _PAUSE_S, _LONGER = 5.0, 2
 
 _FULL, _STRETCHES = 0.98, 8  # share of the limit; the parts of a time
 
+_JUMPS, _OF_ALL = 3, 1 / 24
+"""The least number of jumps that show how long the pauses between them are, and the least share of the rise in one."""
+
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
 
@@ -93,6 +96,15 @@ def retained(lows: Iterable[int]) -> list[int]:
     return list(accumulate(reversed(list(lows)), min))[::-1]
 
 
+def risen(windows: Sequence[UseWindow], left_out: float) -> int:
+    """Return by how many bytes memory rose for good in *windows*, less the share of them *left_out* at the beginning.
+
+    A model is made at the beginning, so memory rises there in any case.
+    """
+    lows = retained(window.low for window in windows)
+    return max(0, lows[-1] - lows[int(len(windows) * left_out)]) if lows else 0
+
+
 def merged(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
     """Merge each *times* windows into one, counted back from the newest.
 
@@ -141,15 +153,31 @@ def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
     """
     if limit is not None and windows[-1].high >= _FULL * limit:
         return False
+    jumps = _jumps(windows)
+    longest = max((after - before for before, after in pairwise(jumps)), default=float("inf"))
+    return bool(jumps) and windows[-1].start - jumps[-1] > max(_PAUSE_S, _LONGER * longest)
+
+
+def comes_again(windows: Sequence[UseWindow]) -> bool:
+    """Return whether memory rises in jumps, and the newest two pauses are not much longer than those before."""
+    jumps = _jumps(windows, _OF_ALL)
+    pauses = [after - before for before, after in pairwise([*jumps[-_JUMPS - 1 :], windows[-1].start])]
+    return len(jumps) >= _JUMPS and max(pauses[-2:]) <= max(_PAUSE_S, _LONGER * max(pauses[:-2]))
+
+
+def _jumps(windows: Sequence[UseWindow], share: float = 0.0) -> list[float]:
+    """Return when memory rose for good in *windows*, in seconds: each time by at least half of the largest jump.
+
+    That is also at least the *share* of the whole rise.
+    """
     kept = retained(window.low for window in windows)
-    least = max(after - before for before, after in pairwise(kept)) / 2  # some memory rises in jumps
+    least = max(max(after - before for before, after in pairwise(kept)) / 2, share * (kept[-1] - kept[0]))
     level, higher = kept[0], []
     for window, value in zip(windows, kept, strict=True):
         if value >= level + least:
             level = value
             higher.append(window.start)
-    longest = max((after - before for before, after in pairwise(higher)), default=float("inf"))
-    return windows[-1].start - higher[-1] > max(_PAUSE_S, _LONGER * longest) if higher else False
+    return higher
 
 
 def was_freed(windows: Sequence[UseWindow], rise: int) -> bool:

@@ -6,10 +6,10 @@ from math import ceil
 from tfmemtop.events import Event
 from tfmemtop.events.machine import DeviceKind
 from tfmemtop.findings.cause import Cause, Key
-from tfmemtop.findings.diagnosis import rising
 from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
+from tfmemtop.findings.rise_causes import rising
 from tfmemtop.findings.rising import BEGINS, Rise, has_stopped, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
