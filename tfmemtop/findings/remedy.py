@@ -159,7 +159,7 @@ class Action:
         "check the shapes, or compute it in parts: (N,) and (N, 1) make (N, N), which may not be meant"
     )
     FEWER_ROWS = Remedy("compute fewer rows at a time: smaller batches, part of the data, or fewer rounds of a loop")
-    IN_PARTS = Remedy("compute it in parts: batch by batch with tf.data, or in a layer of the model")
+    IN_PARTS = Remedy("compute less of it, or in parts: batch by batch with tf.data, or in a layer of the model")
     KEEP_INTEGERS = Remedy(
         "use integers in place of one_hot: labels with sparse_categorical_crossentropy, inputs with an Embedding"
     )
