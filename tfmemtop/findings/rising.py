@@ -210,18 +210,17 @@ def larger_each_time(scene: Scene, rise: int | None = None) -> Cause | None:
     stock, singles = scene.stock, {tuple(one.shape): one.name for one in scene.stock.singles}
     windows = recorded(scene.hooked.windows.get(stock.device))  # in the order of time
     made = [found for window in windows if (found := _of_several_shapes(window))]
-    parts = [(part, first) for part in stock.parts if (first := _first(part, made, stock.shapes))]
+    parts = [(part, before) for part in stock.parts if (before := _before(part, made, stock.shapes))]
     size = sum(part.bytes for part, _ in parts)
     if not parts:
         return None
-    part, first = max(parts, key=lambda one: (bool(one[0].python_name), one[0].bytes))
+    part, before = max(parts, key=lambda one: (bool(one[0].python_name), one[0].bytes))
     # The look may have found an earlier result of the operation, which has gone.
-    before = (shape for window in made for shape in window.get(part.operation, ()))
     name = part.python_name or next((singles[shape] for shape in before if shape in singles), "")
     if size < MOST * (rise if rise is not None and name else stock.in_use):
         return None
     held = holder_name(name) if name else f"What {operation_name(part.operation)} makes"
-    sizes = f"from {tensor_text(list(first), None)} to {tensor_text(list(part.shape or ()), None)}"
+    sizes = f"from {tensor_text(list(before[0]), None)} to {tensor_text(list(part.shape or ()), None)}"
     return Cause(
         Key.GROWN_BY_COPYING if name else Key.STEP_LARGER,
         f"{held} grew {sizes}; what grew takes {scene.sized(min(size, stock.in_use))}.",
@@ -246,23 +245,23 @@ def _of_several_shapes(window: Holders) -> dict[str, list[Shape]]:
     return made
 
 
-def _first(part: Part, made: list[dict[str, list[Shape]]], variables: Collection[Shape]) -> Shape | None:
-    """Return the first of the shapes that led to that of *part*: each larger than the one before, in one dimension.
+def _before(part: Part, made: list[dict[str, list[Shape]]], variables: Collection[Shape]) -> list[Shape]:
+    """Return the shapes that led to that of *part*: each larger than the one before, in one dimension. Empty if few.
 
     The shapes of *variables* are those of their gradients, which an operation of the same name may make.
     """
     last = part.shape or ()
     firsts: list[Shape] = []
-    seen: set[Shape] = set()
+    seen: dict[Shape, None] = {}
     for window in made:
         like = [one for one in window.get(part.operation, ()) if _differ(one, last) <= 1 and one not in variables]
         if last in like:  # a window may have gone on after that moment
             like = like[: like.index(last)]
         firsts += like[:1]
-        seen.update(like)
+        seen |= dict.fromkeys(like)
         if any(_differ(old, new) > 1 or old > new for each in (firsts, [*like, last]) for old, new in pairwise(each)):
-            return None
-    return firsts[0] if len(seen) >= MANY else None
+            return []
+    return [*seen] if len(seen) >= MANY else []
 
 
 def _differ(one: Shape, other: Shape) -> int:

@@ -170,7 +170,7 @@ def anatomy_of(
         node_line=f"{made.file}:{made.line}" if made and made.file else None,
         code=stood.code if stood else "",
         shares_card=device is not None and _shares_card(state, pid, hooked, device),
-        at_once=waiting.at_once if waiting else 1,
+        at_once=waiting.at_once if waiting and waiting.file else 1,
     )
 
 
