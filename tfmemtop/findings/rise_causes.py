@@ -3,7 +3,7 @@
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.contents import FULLER
 from tfmemtop.findings.keepers import keeper
-from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, rise_until, risen, was_freed
+from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, rise_until, risen, settled, was_freed
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.history import Trend
@@ -39,7 +39,7 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     """Return who keeps the memory by which *trend* has risen; ``None`` if it does not rise, or nobody is known."""
-    windows = trend.whole.windows
+    windows = trend.whole.windows if hooked.ended else settled(trend.whole.windows)
     rose, late = risen(windows, _HALF), risen(windows, _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= FULLER * limit

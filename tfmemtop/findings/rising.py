@@ -30,6 +30,9 @@ _LAG = 3
 _PAUSE_S, _LONGER = 5.0, 2
 """A rise that has paused for so many seconds, and so many times as long as ever before, has come to an end."""
 
+_STEP_S = 1.0
+"""Seconds in which a step may hold what it frees at its end."""
+
 _FULL, _STRETCHES = 0.98, 8  # share of the limit; the parts of a time
 
 _JUMPS, _OF_ALL = 3, 1 / 24
@@ -103,6 +106,13 @@ def risen(windows: Sequence[UseWindow], left_out: float) -> int:
     """
     lows = retained(window.low for window in windows)
     return max(0, lows[-1] - lows[int(len(windows) * left_out)]) if lows else 0
+
+
+def settled(windows: Sequence[UseWindow]) -> Sequence[UseWindow]:
+    """Return *windows*, the newest seconds of them with the lowest use of all of these: a step is no rise."""
+    newest = sum(one.start > windows[-1].start - _STEP_S for one in windows)
+    low = min(map(_low, windows[-newest:]))
+    return [*windows[:-newest], *(UseWindow(one.start, low, one.high) for one in windows[-newest:])]
 
 
 def merged(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
