@@ -116,15 +116,18 @@ def test_every_reason_not_to_look_for_tensors_has_words(why: events.Unseen) -> N
     assert told.looked and ("1,234" in unseen_tensors(told)) == (why is events.Unseen.FROZEN)
 
 
-def test_a_program_that_ended_before_the_probe_was_built_is_told_to_be_recorded_again() -> None:
+def test_a_program_that_ended_before_the_probe_was_ready_is_told_to_be_recorded_again() -> None:
     state = State()
     for event in (s.session(), s.run(), s.process(0.3, 100), s.hook(0.5, 100)):
         apply(state, event)
     assert "no pool" in unrecorded(state)
     apply(state, s.allocator(0.6, 100, 1 << 20))
-    assert "--no-probe" in unrecorded(state)
+    assert "before the probe was ready" in unrecorded(state)
     apply(state, events.Probe(t=0.7, pid=100, state=events.ProbeState.BUILDING))
-    assert "before the probe was built" in unrecorded(state)
+    assert "before the probe was ready" in unrecorded(state)
+    left_out = events.ProbeNote.LEFT_OUT
+    apply(state, events.Probe(t=0.8, pid=100, state=events.ProbeState.UNAVAILABLE, note=left_out))
+    assert "--no-probe" in unrecorded(state)
 
 
 def test_what_is_wrong_with_a_hook_is_said() -> None:

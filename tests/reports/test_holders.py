@@ -148,7 +148,7 @@ def test_the_fullest_pool_unless_another_is_named(tmp_path: Path, capsys: pytest
     assert json.loads(printed(capsys, path, "--json", "--device", "GPU:0"))["device"] == "GPU:0"
     assert "GPU:0 (--device)" in " ".join(printed(capsys, path).split())
     assert "GPU:7, only of GPU:0, GPU:1" in refused_by(capsys, "holders", path, "--device", "GPU:7")
-    assert "cannot say who held the memory: record again without --no-probe" in refused_by(
+    assert "cannot say who held the memory: the recording ended before the probe was ready" in refused_by(
         capsys, "holders", write_run(tmp_path)
     )
 

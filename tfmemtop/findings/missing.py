@@ -3,7 +3,7 @@
 Most answers are the reason and the remedy, as text. The remedy is empty where nothing is known to help.
 """
 
-from tfmemtop.events import MemoryMap, Probe, ProbeState, Replayed, Unreplayed
+from tfmemtop.events import MemoryMap, Probe, ProbeNote, ProbeState, Replayed, Unreplayed
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.holders import windowless_text
 from tfmemtop.findings.probe import (
@@ -144,13 +144,6 @@ def unreplayed_remedy(replayed: Replayed) -> str:
     return unbuilt_remedy(replayed.unbuilt) if replayed.unbuilt is not None else ""
 
 
-def unready(state: State) -> str:
-    """Return, as a clause, that a program ended before the probe was ready; empty if none did."""
-    probes = (process.hooked.probe for process in state.processes.values() if process.hooked is not None)
-    late = any(probe is not None and probe.state.coming for probe in probes)
-    return "the program ended before the probe was built; record it again" if late else ""
-
-
 def unrecorded(state: State) -> str:
     """Return why a recording has no allocations, and what helps: one clause, empty where it is not known."""
     if state.run is not None and state.run.outside:
@@ -162,8 +155,12 @@ def unrecorded(state: State) -> str:
         return "no pool of TensorFlow's was seen"
     if any(pool.allocator == "cuda_malloc_async" for one in hooked for pool in one.effective.values()):
         return _SILENT
-    used = any(one.probe is not None and one.probe.state is ProbeState.LOADED for one in hooked)
-    return unready(state) or ("" if used else "record again without --no-probe")
+    probes = [one.probe for one in hooked if one.allocators]
+    if any(probe is not None and probe.note is ProbeNote.LEFT_OUT for probe in probes):
+        return "record again without --no-probe"
+    if any(probe is not None and not probe.state.coming for probe in probes):
+        return ""
+    return "the recording ended before the probe was ready; record it again"
 
 
 NOT_REPLAYED = "not replayed: TensorFlow of that version is not on this machine"
