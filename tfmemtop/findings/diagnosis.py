@@ -16,7 +16,7 @@ from tfmemtop.findings.outliers import of_call, outlier
 from tfmemtop.findings.remedy import Action, without_batches
 from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rise_causes import cause_of_rise
-from tfmemtop.findings.rising import in_pieces, larger_each_time, merged, rise_until, risen
+from tfmemtop.findings.rising import EPOCHS, in_pieces, larger_each_time, merged, rise_until, risen
 from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
 from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.findings.tensorflow_keepers import GRADIENT
@@ -59,7 +59,6 @@ _LARGER = 1.25  # times what earlier steps needed
 _NO_LOOK = (
     "Who holds it is not known: the script's objects were not searched in time. A higher limit gives time for it."
 )
-_EPOCHS = (3, 6)  # windows that are merged into one, for a rise that comes once an epoch
 _WAITED_S, _NEXT_S = 10.0, 3.0
 """Seconds that TensorFlow looks for room before an allocation fails, and at most from that to the next one. Meanwhile
 the memory in use does not change."""
@@ -289,7 +288,7 @@ def _grown(stock: Inventory, hooked: Hooked, trend: Trend | None, a: Anatomy, fu
     if trend is None or a.in_use is None:
         return None
     histories = [series.windows for series in (trend.whole, trend.long, trend.short)]
-    histories += [merged(trend.whole.windows, times) for times in _EPOCHS]
+    histories += [merged(trend.whole.windows, times) for times in EPOCHS]
     rise = rise_until(histories, full)
     # Who holds variables and slots is known. More than the rest has not risen but as a model was made.
     rest = a.in_use - sum(size for kind, size in stock.by_kind if kind in _OF_MODEL[:2])

@@ -41,6 +41,9 @@ _JUMPS, _OF_ALL = 3, 1 / 24
 BEGINS = (0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the time that are left out at its beginning, in which a model is made or the script is in a first phase."""
 
+EPOCHS = (3, 6)
+"""How many windows are merged into one, for a rise that comes once an epoch. Three of these must hold an epoch."""
+
 LEAST_WINDOWS = 16
 """With fewer windows, a slope cannot be distinguished from a few jumps."""
 

@@ -10,7 +10,7 @@ from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rise_causes import rising
-from tfmemtop.findings.rising import BEGINS, Rise, has_stopped, may_rise, merged, rises, slope
+from tfmemtop.findings.rising import BEGINS, EPOCHS, Rise, has_stopped, may_rise, merged, rises, slope
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
@@ -34,9 +34,8 @@ EARLY_WINDOWS, EARLY_SHARE = 20, 0.05
 BRIDGED = 3  # seconds
 
 LEAK_LOOKED_AT = 90
-EPOCHS, EPOCHS_SEEN = (3, 6), 12
-"""How many windows are merged into one stretch, for a leak that grows once an epoch. Three stretches must hold an
-epoch. An early rise needs so many of them."""
+EPOCHS_SEEN = 12
+"""How many stretches of some windows an early rise needs that comes once an epoch."""
 
 EARLY = (
     *((1, EARLY_WINDOWS, newest) for newest in (0, 2 * EARLY_WINDOWS, EARLY_WINDOWS)),
