@@ -222,13 +222,17 @@ def test_fragmented_if_it_would_have_fitted_in_one_piece() -> None:
 
 
 def test_threads_that_ask_at_once_are_told_to_take_turns() -> None:
-    def asked(threads: int, file: str = "/a/serve.py") -> AllocationFailed:
+    def asked(threads: int, file: str = "/a/serve.py", free: int = 63) -> AllocationFailed:
         line = events.Waiting(t=29.0, pid=100, operation=None, file=file, line=9, at_once=threads)
-        return told(gpu(2 * GIB), line, moment(2 * GIB - 63 * MIB, 2 * GIB, 20 * MIB), error())
+        return told(gpu(2 * GIB), line, moment(2 * GIB - free * MIB, 2 * GIB, 20 * MIB), error())
 
     many, one = asked(16), asked(1)
     assert "16 threads" in many.whole_cause.text and actions(many) == [Action.FEWER_CALLS, *actions(one)]
     assert actions(asked(16, file="")) == actions(one), "no line of the script is known that all of them run"
+    pieces = asked(16, file=f"/a/{'long' * 12}.py", free=100)
+    assert pieces.cause.key is Key.FRAGMENTATION and "fragmented" in pieces.whole_cause.evidence[0], (
+        "no room in the text"
+    )
 
 
 def test_a_pool_in_pieces_is_not_the_cause_where_more_is_needed_than_ever_before() -> None:

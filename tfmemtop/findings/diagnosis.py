@@ -136,7 +136,8 @@ def _at_once(cause: Cause, a: Anatomy) -> Cause:
         return cause
     text = f"{a.at_once} threads ran this line at once."
     mostly = tuple(f"{text} {one}" for one in (*cause.mostly, cause.text))
-    evidence, remedies = (text, *cause.evidence), (Action.FEWER_CALLS, *cause.remedies)
+    # There may be no room for what the figures show.
+    evidence, remedies = (text, cause.text, *cause.evidence), (Action.FEWER_CALLS, *cause.remedies)
     return replace(cause, evidence=evidence, mostly=(*mostly, text), remedies=remedies)
 
 
