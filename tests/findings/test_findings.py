@@ -172,7 +172,7 @@ def test_with_several_processes_the_one_that_ran_out_is_named_first() -> None:
         (255, None, False, "ended with exit code 255"),
         (None, 9, True, "killed by the kernel: host memory ran out"),
         (137, None, True, "killed by the kernel: host memory ran out"),
-        (None, None, False, "ended; exit code unknown"),
+        (None, None, False, "ended with an unknown exit code"),
     ],
 )
 def test_every_ending_has_its_words(exit_code: int | None, signal: int | None, oom_killed: bool, words: str) -> None:

@@ -43,9 +43,8 @@ def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     rose, late = risen(windows, _HALF), risen(windows, _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= FULLER * limit
-    if rose < _AT_LEAST or not windows:
-        return None
-    if late < _STILL * rose and not waits and (hooked.ended or not comes_again(windows)):
+    goes_on = late >= _STILL * rose or waits or (not hooked.ended and comes_again(windows))
+    if rose < _AT_LEAST or not goes_on:
         return None
     later = windows[int(len(windows) * _HALF) :]
     if was_freed(later, rose) or (not hooked.ended and has_stopped(later, limit)):
@@ -53,7 +52,7 @@ def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
     t = look.t if look is not None and look.tensors is not None else trend.end
-    near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
+    near = min(windows, key=lambda window: abs(window.start - t))
     if rose < _SHARE * near.high:
         return None
     need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)

@@ -108,7 +108,7 @@ def risen(windows: Sequence[UseWindow], left_out: float) -> int:
     A model is made at the beginning, so memory rises there in any case.
     """
     lows = retained(window.low for window in windows)
-    return max(0, lows[-1] - lows[int(len(windows) * left_out)]) if lows else 0
+    return max(0, lows[-1] - lows[int(len(windows) * left_out)])
 
 
 def settled(windows: Sequence[UseWindow]) -> Sequence[UseWindow]:

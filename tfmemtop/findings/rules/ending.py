@@ -112,7 +112,7 @@ def ending(how: Ending | None) -> str:
     if how.way is Way.HOST_MEMORY:
         return "killed by the kernel: host memory ran out"
     if not how.known:
-        return "ended; exit code unknown"
+        return "ended with an unknown exit code"
     if how.way is Way.SIGNAL:
         return f"ended by {signal_name(how.number or 0)}"
     behind = f" ({signal_name(how.signal)})" if how.signal is not None else ""
