@@ -175,6 +175,8 @@ def test_a_run_that_failed_for_another_reason_is_told_with_it() -> None:
     assert with_error.key is Key.NOT_MEMORY
     assert "ValueError at train.py:7: no such file." in with_error.text
     assert "KeyError: 'x'" in ended_after(*read, printed, code=1).text
+    echo = Output(t=5.5, run=1, text="a^C = 2\n^C\n")
+    assert "a^C = 2" in ended_after(*read, echo, code=1).text, "only what the terminal itself wrote is left out"
     alone = ended_after(*read, code=1)
     assert alone.key is Key.NOT_MEMORY and "200.0 MiB" in alone.text
     unseen = ended_after(*read, code=None)

@@ -46,6 +46,7 @@ _NO_POOL = (
     "--cpu-pool 50%."
 )
 _OUTPUT = 16  # chunks of the script's output, among which its last line is
+_ECHO = "^C"  # what a terminal writes for Ctrl+C
 
 
 class Judged(CauseFinding, frozen=True):
@@ -179,8 +180,9 @@ def _main(state: State) -> Hooked | None:
 
 def _last_line(state: State) -> str:
     """Return the last line that the script printed; empty if its output was not seen."""
-    text = "".join(chunk.text for chunk in list(state.output)[-_OUTPUT:]).replace("^C", "")  # a terminal's echo
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    lines = "".join(chunk.text for chunk in list(state.output)[-_OUTPUT:]).splitlines()
+    plain = (line.strip().removeprefix(_ECHO).removesuffix(_ECHO).strip() for line in reversed(lines))
+    return next(filter(None, plain), "")
 
 
 def _silent(hooked: Hooked | None, run: RunState) -> bool:
