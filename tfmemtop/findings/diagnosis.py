@@ -18,8 +18,7 @@ from tfmemtop.findings.request import Request, makes_variable
 from tfmemtop.findings.rise_causes import cause_of_rise
 from tfmemtop.findings.rising import EPOCHS, in_pieces, larger_each_time, merged, rise_until, risen
 from tfmemtop.findings.room import between, crowded_out, fragmented, higher_limit, no_room
-from tfmemtop.findings.scene import LONG_AGO_S, MANY, Need, Scene
-from tfmemtop.findings.tensorflow_keepers import GRADIENT
+from tfmemtop.findings.scene import GRADIENT, LONG_AGO_S, MANY, Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy, waited
 from tfmemtop.state.attribution import Kind

@@ -17,6 +17,7 @@ from tfmemtop.findings.request import (
     vectorized_name,
 )
 from tfmemtop.findings.room import higher_limit
+from tfmemtop.findings.scene import FIT
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import made_at
 from tfmemtop.state.operation_names import Phase, named
@@ -108,7 +109,7 @@ def _input(name: str, shape: list[int], dtype: str, size: int, request: Request)
     line = f" at {named_spot(place)}" if place else ""
     own = name.strip("`")
     in_python = own if all(part.isidentifier() for part in own.split(".")) else "x"
-    code = _IN_FIT if error and ".fit(" in error.code else _ROWS
+    code = _IN_FIT if error and FIT in error.code else _ROWS
     return Cause(
         Key.INPUT_ON_DEVICE,
         f"{name}{what} is copied from the host to the device as a whole{line}{whole}.",

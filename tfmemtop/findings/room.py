@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.names import capital, holder_name
 from tfmemtop.findings.remedy import Action, Remedy, raise_limit
-from tfmemtop.findings.scene import MANY
+from tfmemtop.findings.scene import GRADIENT, MANY
 from tfmemtop.state.account import USUAL_CONTEXT, USUAL_LIBRARIES
 from tfmemtop.state.anatomy import Anatomy, short_of
 from tfmemtop.state.inventory import Inventory
@@ -128,7 +128,7 @@ def fragmented(a: Anatomy) -> Cause | None:
         f"The pool is fragmented: {format_bytes(a.cached)} were free, in chunks up to {format_bytes(a.largest_free)}.",
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Action.USE_CUDA_ALLOCATOR, Action.SHOW_POOL),
-        evidence=("In one chunk they would have been enough.",),
+        evidence=("In one chunk, what was free would have been enough.",),
         explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. A tensor in use keeps the free "
         f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
         "an old one was.",
@@ -143,7 +143,7 @@ def between(cause: Cause, stock: Inventory, code: str) -> Cause:
     most = next((one for one in stock.kept if one.count >= MANY and one.bytes >= stock.in_use / 2), None)
     if cause.key is not Key.FRAGMENTATION:
         return cause
-    if most is None and ".gradient(" in code:
+    if most is None and GRADIENT in code:
         evidence = "Gradients were being computed, for which a tape keeps the results of all operations."
         remedies = cause.remedies[0], Action.TAPE_EACH_STEP
         return replace(cause, remedies=remedies, evidence=(evidence, *cause.evidence))

@@ -20,6 +20,9 @@ _CODE = 28  # characters
 FIT = ".fit("
 """Keras opens a tape for each step in it."""
 
+GRADIENT = ".gradient("
+"""The call of a tape that computes gradients. Meanwhile it keeps what it has recorded, and those of each operation."""
+
 MANY = 8
 """The least number of tensors that counts as a collection that grows."""
 

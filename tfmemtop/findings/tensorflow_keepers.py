@@ -12,7 +12,7 @@ from tfmemtop.events.machine import is_cpu
 from tfmemtop.findings.cause import Cause, Key, fitting
 from tfmemtop.findings.names import argument_changed, capital, holder_name, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action
-from tfmemtop.findings.scene import MANY, Scene
+from tfmemtop.findings.scene import GRADIENT, MANY, Scene
 from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.state.holdings import TENSORS
@@ -333,9 +333,6 @@ def copies_of_host_tensors(scene: Scene) -> Cause | None:
 
 _ON_TAPE, _CALLS_ON_TAPE = 64, 4
 """The least number of tensors on one tape, or of calls of a function. A step needs fewer."""
-
-GRADIENT = ".gradient("
-"""The call of a tape that computes gradients. Meanwhile it keeps what it has recorded, and those of each operation."""
 
 _ON_ONE_TAPE = (
     "with tf.GradientTape() as tape:  # a new tape for each step; within one:",
