@@ -13,6 +13,7 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.judgement import Judged
 from tfmemtop.findings.remedy import Action
+from tfmemtop.findings.rules.others import TwoReserveCard
 from tfmemtop.findings.rules.out_of_memory import AllocationFailed, NoRoom
 from tfmemtop.settings import Settings
 from tfmemtop.tensorflow_text import parse_exhausted
@@ -62,6 +63,18 @@ def test_a_worker_of_the_same_run_that_holds_the_card_is_no_reason_to_wait() -> 
     assert "process of this run (pid 900)" in told.whole_cause.text and actions(told) == [Action.FEWER_ON_CARD]
     growth_off = found(mine, effective(False), s.hook(6.0, 900), effective(False, pid=900), full, asks)
     assert actions(growth_off[AllocationFailed]) == [Action.GROWTH_ON]
+
+
+def test_two_that_fill_one_card_do_not_explain_another_card() -> None:
+    workers = [s.process(0.7, 200, run=1, command="python -c spawn"), s.hook(1.3, 200), effective(False, pid=200)]
+    first = s.device_reading(29.5, {100: 70 * GIB, 200: 68 * GIB})
+    second = s.device_reading(29.5, {900: 132 * GIB, 100: 7561 * MIB}, index=1)
+    made = [effective(False), effective(False, name="GPU:1", uuid="GPU-1")]
+    full = moment(8704 * 1024, 10 * MIB, 700 * 1024, name="GPU:1")
+    pool = reading(29.9, 8704 * 1024, pool=10 * MIB, limit=10 * MIB, name="GPU:1")
+    asks = error(requested=MIB, name="GPU:1")
+    seen = found(begin(gpus=2), made, workers, first, second, pool, full, asks)
+    assert TwoReserveCard in seen and "pid 900" in seen[AllocationFailed].whole_cause.text
 
 
 def test_a_growing_pool_that_others_stop_is_told_by_them() -> None:

@@ -18,7 +18,7 @@ from tfmemtop.findings.run_devices import hooked_of_run
 from tfmemtop.findings.scene import LONG_AGO_S
 from tfmemtop.state import State
 from tfmemtop.state.anatomy import Anatomy
-from tfmemtop.state.lookup import once_per_revision
+from tfmemtop.state.lookup import device_of, once_per_revision
 from tfmemtop.state.model import RETRIED_S
 from tfmemtop.state.program import program
 from tfmemtop.state.shortages import anatomies, crashes, failed_at, trying
@@ -240,8 +240,10 @@ def running_out(state: State) -> Iterator[NoRoom]:
 def _cause(state: State, a: Anatomy, t: float) -> Cause:
     """Return the cause; where another process of the same script holds the card, with growth off, what helps."""
     cause = _of_unknown_size(state, a, t)
+    card = device_of(state, a.pid, a.device) if a.device else None
     rivals = two_reserve_everything(state) if cause.key is Key.OTHERS else ()
-    two = next((one for one in rivals if a.pid in (one.first.pid, one.second.pid)), None)
+    here = (one for one in rivals if card is None or one.place.gpu == card.info.index)
+    two = next((one for one in here if a.pid in (one.first.pid, one.second.pid)), None)
     if two is None:
         return cause
     said, helps = two.said, two.remedies[:1]
