@@ -289,8 +289,8 @@ def _of_others(a: Anatomy, text: str, *evidence: str) -> Cause:
         remedies=(Action.FEWER_ON_CARD,) if _of_run(a) else (Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU),
         evidence=evidence,
         explanation="CUDA and its libraries take memory before TensorFlow's pool does. Unless a limit is set, the pool "
-        "may use what was free on the card at the start, less a reserve. It cannot use what other processes hold. The "
-        "process table lists them.",
+        "may use what was free on the card at the start, less a reserve. It cannot use what other processes hold. "
+        "tfmemtop's screen lists them.",
     )
 
 
