@@ -83,6 +83,12 @@ def test_pytorch_reached_the_limit_that_was_set_for_it() -> None:
 def test_other_processes_or_other_libraries_hold_what_pytorch_lacked() -> None:
     others = failed(torch_says(process="40.00 GiB", allocated="38.00 GiB"))
     assert (others.whole_cause.key, others.whole_cause.bytes) == (Key.OTHERS, 38 * GIB + 512 * MIB)
+    worker = (
+        s.process(3.0, 200, run=1, command="python -c spawn"),
+        s.device_reading(38.0, {100: 40 * GIB, 200: 38 * GIB}),
+    )
+    own = found(begin(), worker, raised(torch_says(process="40.00 GiB", allocated="38.00 GiB")), FAILED)
+    assert own[FrameworkFailed].whole_cause.key is not Key.OTHERS, "the run's own"
     beside = failed(torch_says(process="78.00 GiB", allocated="2.00 GiB"))
     assert (beside.whole_cause.key, beside.whole_cause.bytes) == (Key.OTHER_FRAMEWORK, 75 * GIB + 512 * MIB)
 

@@ -131,7 +131,7 @@ def framework_failed(state: State) -> Iterator[FrameworkFailed]:
 def _failed(state: State, found: FrameworkExhausted, at: str) -> FrameworkFailed:
     who = found.framework.title + (f" at {at}" if at else "")
     asked = format_bytes(found.requested) if found.requested else "more than there was"
-    cause = _by_readings(state, found) if found.cached is None else _by_own_figures(found)
+    cause = _by_readings(state, found) if found.cached is None else _by_own_figures(state, found)
     text = advised(f"Out of memory: {who} asked for {asked}. {cause.text}", brief=cause.advice)
     evidence = (*cause.evidence, f"{found.framework.title} says: {found.message.rstrip('.')}.")
     return FrameworkFailed(replace(cause, text=text, evidence=evidence))
@@ -182,7 +182,7 @@ def _held_by_others(requested: int, free: int | None, ours: int | None, card: in
     return Cause(Key.OTHERS, text, "other processes", others, remedies=(Action.RUN_WHEN_FREE, Action.USE_OTHER_GPU))
 
 
-def _by_own_figures(found: FrameworkExhausted) -> Cause:
+def _by_own_figures(state: State, found: FrameworkExhausted) -> Cause:
     """Return the cause by PyTorch's own figures: its pool, its limit, who else is on the card, or the whole card."""
     requested, allocated, cached = found.requested or 0, found.allocated or 0, found.cached or 0
     if cached >= requested:
@@ -201,7 +201,9 @@ def _by_own_figures(found: FrameworkExhausted) -> Cause:
             bytes=allocated + requested,
             remedies=(Action.MORE_FOR_TORCH, _SMALLER),
         )
-    if held := _held_by_others(requested, found.free, found.process, found.card):
+    of_run = (process_total(state, device) or 0 for device in state.devices.values())  # it may have other processes
+    ours = None if found.process is None else max([found.process, *of_run])
+    if held := _held_by_others(requested, found.free, ours, found.card):
         return held
     if found.free is not None and found.process is not None:
         lacking, beside = requested - found.free, found.process - allocated - cached
