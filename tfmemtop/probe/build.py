@@ -70,7 +70,7 @@ class Product(NamedTuple):
 
 _PROBES = (
     *("probe.cc", "calls.h", "chunks.h", "headers.h", "log_lines.h", "looking.h", "pools.h"),
-    *("recorder.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
+    *("recorder.h", "recording.h", "steps.h", "threads.h", "window.h", "window_calls.h"),
 )
 PROBE = Product("probe", "so", _PROBES, _FLAGS, 0o600, "tfmemtop.probe.trial")
 ADDRESSES = Product("addresses", "so", ("addresses.cc", "looking.h"), _FLAGS, 0o600, PROBE.trial)
