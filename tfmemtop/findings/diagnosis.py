@@ -131,7 +131,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
 
 def _at_once(cause: Cause, a: Anatomy) -> Cause:
     """Return *cause* with how many threads ran the line that asked, where each needs memory for its own batch."""
-    if a.at_once == 1 or not (cause.key is Key.FRAGMENTATION or _OF_BATCH.intersection(cause.remedies)):
+    if a.at_once < 2 or not (cause.key is Key.FRAGMENTATION or _OF_BATCH.intersection(cause.remedies)):
         return cause
     text = f"{a.at_once} threads ran this line at once."
     mostly = tuple(f"{text} {one}" for one in (*cause.mostly, cause.text))
