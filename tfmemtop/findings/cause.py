@@ -99,15 +99,15 @@ def fitting(*texts: str, room: int = 0, brief: str = "") -> str:
     return next((text for text in (*with_advice, *texts) if len(text) <= LONGEST - room), texts[-1])
 
 
-def advised(*texts: str, brief: str) -> str:
+def advised(*texts: str, brief: str, room: int = 0) -> str:
     """Return the first of *texts* that leaves room for the advice *brief*, whole or else up to its comma, with that.
 
     Where there is no room, or a text has it already, return the first that fits, as :func:`fitting` does. That does not
     cut the advice: it makes parts of a verdict, for which the line may still be left out.
     """
     first = brief.partition(", ")[0].removesuffix(".")
-    whole = fitting(*texts, brief="" if first in texts[0] else brief)
-    return whole if first in whole else fitting(*texts, brief=f"{first}.")
+    whole = fitting(*texts, room=room, brief="" if first in texts[0] else brief)
+    return whole if first in whole else fitting(*texts, room=room, brief=f"{first}.")
 
 
 def shortened(text: str) -> str:

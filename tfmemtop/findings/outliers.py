@@ -6,7 +6,7 @@ from math import prod
 
 from msgspec.structs import replace
 
-from tfmemtop.findings.cause import PREFIX, Cause, Key, fitting
+from tfmemtop.findings.cause import PREFIX, Cause, Key, advised, fitting
 from tfmemtop.findings.larger import CONSTANT, LEAST, MUCH, batch_larger, longer_loop, step_larger
 from tfmemtop.findings.names import holder_name, named_spot, operation_name, quoted, spot, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
@@ -142,8 +142,13 @@ def grown_by_copying(request: Request) -> Cause | None:
             both = f"{larger}: {format_bytes(a.asked)} beside the old {format_bytes(size)}"
             return Cause(
                 Key.GROWN_BY_COPYING,
-                fitting(
-                    *(f"{both}{_free(a)}.", f"{larger}, now {format_bytes(a.asked)}{_free(a)}.", f"{both}."),
+                advised(
+                    *(
+                        f"{both}{_free(a)}.",
+                        f"{larger}, now {format_bytes(a.asked)}{_free(a)}.",
+                        f"{both}.",
+                        f"{larger}.",
+                    ),
                     room=PREFIX,
                     brief=Action.CONCAT_ON_HOST.brief,
                 ),
