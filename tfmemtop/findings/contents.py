@@ -9,7 +9,7 @@ from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import COPIED, Kind
 from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Inventory
-from tfmemtop.units import counted, format_bytes
+from tfmemtop.units import counted, format_bytes, parse_size
 
 Sized = list[tuple[tuple[str, str, str], int]]
 """The largest of what is in use: the name, layer and shape of each, as text, and its bytes."""
@@ -40,6 +40,12 @@ def named_part(part: Part) -> tuple[str, str, str]:
     )
 
 
+def _beside(size: int, unit: str) -> str:
+    """Return *size* in the *unit* of the whole that stands before it, or with its own unit where it is far smaller."""
+    number = f"{size / parse_size(f'1{unit}'):.1f}"
+    return number if number != "0.0" else format_bytes(size)
+
+
 def with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tuple[str, ...]:
     """Return texts for *cause* with the largest of what is in use, the best first.
 
@@ -47,7 +53,7 @@ def with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tup
     name only without its layer or shape is summed up, but for numbers of results.
     """
     total = format_bytes(stock.in_use)
-    unit = total[total.rindex(" ") :]
+    unit = total.rpartition(" ")[2]
     beyond = a.limit is not None and a.pool is not None and a.pool + (a.asked or 0) > a.limit
     rest = f"{limit_text(a)}." if beyond else cause.text
     told = f"; {rest}" if beyond else f". {rest}"
@@ -63,7 +69,7 @@ def with_use(cause: Cause, stock: Inventory, a: Anatomy, *told_by: Sized) -> tup
                 name = "".join(names[:parts])
                 alone = name[0].isdigit() or name == "".join(names)
                 sizes[name, place if alone else -1] += size
-            each = (f"{name} {format_bytes(size).removesuffix(unit)}" for (name, _), size in sizes.items())
+            each = (f"{name} {_beside(size, unit)}" for (name, _), size in sizes.items())
             whole = f"Of {total} in use: {', '.join(each)}"
             texts += [f"{whole}{told}", f"{whole}."][: 1 + full]
     return (*texts, cause.text, capital(rest))

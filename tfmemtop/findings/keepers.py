@@ -334,7 +334,7 @@ def runtime_keeps(scene: Scene) -> Cause | None:
     if slots >= _NEARLY_ALL * whole_size:
         of, remedies = "of deleted optimizers", (Action.ONE_OPTIMIZER, *remedies)
     told = scene.sized(size, "~") if size >= _NEARLY_ALL * whole_size else scene.recorded(size)
-    keeps, whole = f"TensorFlow holds {counted(count, 'variable')} {of}", f": {told}."
+    keeps, whole = f"TensorFlow keeps {counted(count, 'variable')} {of}", f": {told}."
     if most is not None:
         by = f", made by {most.line.code}" if most.line and most.line.code else ""
         made = f"There are {most.count} values of {quoted(most.python_name)}{by}."
@@ -391,6 +391,7 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
         kinds = [f" of {tensor_text(list(one.shape), dtype)}{own}" for dtype in (one.dtype, None)] + [own] * bool(own)
     items, root = "", ""
     if not captured and 1 < one.items < one.count:
-        items, root = f" in {one.items} items", f" of {quoted(path.rpartition('.<locals>.')[2].partition('[*]')[0])}"
+        whose, _, inner = path.rpartition(".<locals>.")[2].partition("[*]")
+        items, root = f" in {one.items} items", f" of {quoted(whose)}" if inner else ""
     texts = [f"{tensors}{kind}{more}{whole}" for more in (f"{items}{root}", items, "") for kind in kinds]
     return fitting(*texts, room=scene.room_at, brief=how)

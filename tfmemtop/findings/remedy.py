@@ -101,7 +101,7 @@ class Action:
         "keep only the newest, and delete the old: set maxsize on a cache; delete the old model before making a new one"
     )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    PROCESS_EACH = Remedy("use a process per model; clear_session frees none: the end of a process frees all of it")
+    PROCESS_EACH = Remedy("use a process per model, whose end frees all of it; clear_session does not")
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"

@@ -190,7 +190,7 @@ def limit_text(a: Anatomy) -> str:
     if a.limit is not None and a.largest_free is not None and a.pool is not None:
         free, piece = a.limit - (a.in_use or 0), max(a.largest_free, a.limit - a.pool)
         if free >= max(a.asked or 0, _MUCH_FREE * a.limit):
-            return f"{format_bytes(free)} of {limit} were free, the largest piece {format_bytes(piece)}"
+            return f"{format_bytes(free)} of {limit} were free, at most {format_bytes(piece)} in one piece"
     return f"{whose} is {limit}"
 
 
