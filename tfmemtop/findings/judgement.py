@@ -198,7 +198,7 @@ def _healthy(state: State, run: RunState, *, going: bool) -> Cause:
     took = spoken((run.ended if run.ended is not None else state.now) - run.started)
     found = f"found so far, after {took}" if going else f"found in this run of {took}"
     if run.ending is not None and not run.ending.known:
-        found += ", whose exit code is not known"
+        found += " (exit code not known)"
     own = peaks_of_processes(state)
     if len(own) > 1:
         sizes = f"from {format_bytes(min(own))} to {format_bytes(max(own))}"

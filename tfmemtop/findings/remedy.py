@@ -101,7 +101,9 @@ class Action:
         "keep only the newest, and delete the old: set maxsize on a cache; delete the old model before making a new one"
     )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
-    PROCESS_EACH = Remedy("use a process per model, whose end frees all of it; clear_session does not")
+    PROCESS_EACH = Remedy(
+        "use a process per model: its memory is freed when it ends, and clear_session does not free it"
+    )
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(
         "keep one optimizer, and compile once: optimizer.learning_rate.assign(1e-4) sets another rate"
@@ -146,7 +148,7 @@ class Action:
     SMALLER_BATCHES = Remedy("use smaller batches (or have tf.data make fewer ahead: num_parallel_calls, prefetch)")
     SMALLER_PIECES = Remedy("read smaller pieces: what the function makes is kept until all of it is used")
     FEED_BATCHES = Remedy("feed it in batches: a generator, or tf.data that reads and maps batch by batch")
-    FEWER_CALLS = Remedy("run fewer calls at a time (hold a threading.Lock around each, or use fewer threads)")
+    FEWER_CALLS = Remedy("run fewer calls at a time (use fewer threads, or hold a threading.Lock around the call)")
     BOUND_REQUEST = Remedy(
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
