@@ -118,6 +118,27 @@ sys.stdin.readline()
     assert outcome(process, "\n").code == 0
 
 
+def test_a_tensor_with_a_path_of_its_own_is_told_though_others_are_like_it(
+    monitor: Monitor, script: Script, forks: Forks
+) -> None:
+    source = """
+import sys
+import tensorflow as tf
+class Batch:
+    __slots__ = ("image", "mask")
+large = [tf.zeros([300, 300]) for _ in range(20)]
+batch = Batch()
+batch.image, batch.mask = tf.zeros([90, 90]), tf.zeros([90, 90])
+print("up", flush=True)
+sys.stdin.readline()
+"""
+    process = forks.up(monitor, script(source))
+    census = ask(monitor, process)
+    assert {row[0] for row in census["others"]} == {"batch.image", "batch.mask"}
+    assert [row[:2] for row in census["alike"]] == [["large", 20]], "a group without a path has none of them"
+    assert outcome(process, "\n").code == 0
+
+
 def test_a_tensor_that_is_still_being_made_is_left_alone(monitor: Monitor, script: Script, forks: Forks) -> None:
     source = """
 import sys

@@ -119,6 +119,20 @@ def test_a_collection_of_which_few_addresses_are_listed_has_what_the_same_operat
     assert {row.name: row.count for row in rows} == {"memory": 11, "RealDiv": 1, "Relu": 1}
 
 
+def test_tensors_of_eager_operations_to_which_no_path_is_known_have_the_operation() -> None:
+    window = w.Window()
+    for operation in ("Relu", "Relu", "BiasAdd"):
+        window.allocate(MIB, operation, shape=[MIB // 4], dtype="float32")
+    listed = b"".join((w.BASE + MIB * place).to_bytes(8, "little") for place in range(3))
+    taped = events.Alike("", 3, [MIB // 4], "float32", "GPU:0", 3 * MIB, packed=listed)
+    look = events.Census(t=9.9, pid=100, kinds={}, largest=[], tensors=3, alike=[taped])
+    rows = standing(window.done(), hooked(look), By.LAYER).holders
+    assert {(row.name, row.kind, row.count) for row in rows} == {
+        ("Relu", Kind.TENSORS, 2),
+        ("BiasAdd", Kind.TENSORS, 1),
+    }
+
+
 def test_variables_that_a_census_has_no_room_to_list_are_known_by_their_shape_and_their_bytes() -> None:
     window = w.Window()
     for operation, count in (("Fill", 12), ("AddV2", 3), ("Relu", 1)):

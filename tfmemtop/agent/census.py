@@ -219,7 +219,8 @@ def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, st
     number = len(variables)
     largest = sorted(range(len(found.sizes)), key=lambda at: -found.sizes[at])[:SENT]
     first = sum(at < number for at in largest)  # of the variables, the first that is not among the largest
-    others = [found.row(at) for at in range(first, number)[:OTHERS_SENT] if found.sizes[at] >= OTHERS_FROM]
+    further = [*range(first, number), *_single(found, look, set(largest))]
+    others = [found.row(at) for at in further[:OTHERS_SENT] if found.sizes[at] >= OTHERS_FROM]
     fields = {"kinds": encoded(kinds), "largest": _list([found.row(at) for at in largest]), **more}
     if look is not None:
         fields["tensors"] = str(len(look.items)) if look.possible else "null"
@@ -227,6 +228,15 @@ def _counted(variables: "list[Entry]", look: Optional[Look], more: "dict[str, st
         fields["alike"] = _list(_alike(found, look.found) if look.possible else [])
     fields["others"] = _list(_within(others, fields))
     return fields
+
+
+def _single(columns: _Columns, look: Optional[Look], told: "set[int]") -> "list[int]":
+    """Return the positions of the tensors with a path of their own, the largest first, but for those *told*."""
+    if look is None:
+        return []
+    first, groups = len(columns.items) - len(look.items), look.found.groups
+    places = [at for at in range(first, len(columns.items)) if columns.names[at] and columns.items[at] not in groups]
+    return sorted((at for at in places if at not in told), key=lambda at: -columns.sizes[at])
 
 
 def _within(rows: "list[str]", fields: "dict[str, str]") -> "list[str]":
@@ -257,7 +267,7 @@ def _alike(columns: _Columns, found: Found) -> "list[str]":
     groups: list[int] = []  # of each: the first of its group
     shapes, dtypes, devices, kinds = columns.shapes, columns.dtypes, columns.devices, columns.kinds
     for at, item in enumerate(columns.items):
-        alike = found.groups.get(item) or dtypes[at] + shapes[at]
+        alike = found.groups.get(item) or found.paths.get(item) or dtypes[at] + shapes[at]
         first = members.setdefault(f"{devices[at]} {kinds[at]} {alike}", at)
         groups.append(first)
         counts[first] = counts.get(first, 0) + 1

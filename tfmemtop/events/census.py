@@ -121,7 +121,7 @@ class Unseen(DescribedEnum):
 class Census(Event, tag="census", frozen=True):
     """The memory of a process's variables: bytes by device and kind, and the 20 largest variables.
 
-    ``others`` are further variables of at least 1 KiB each, up to 2 000.
+    ``others`` are further variables of at least 1 KiB each, and tensors with a path of their own, up to 2 000.
 
     The census includes live eager tensors if they were looked for. That is done on request, and while an allocation
     that failed waits for room. Then ``tensors`` is the number of tensors found, or ``hidden`` is the reason why none

@@ -54,6 +54,8 @@ _NAMELESS = {
     Kind.TENSORS: "eager tensors",
 }
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
+_COPIES = {"_EagerConst": "copies of arrays"}
+"""The names of operations that TensorFlow itself makes, where they mean something else to a reader."""
 
 
 def windowless_text(told: Holders | None) -> str:
@@ -94,6 +96,8 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str
         return NO_SHAPE
     if PASSED.fullmatch(name):
         return "an argument of a call"
+    if name in _COPIES:
+        return _COPIES[name]
     return named_spot(operation(own_path(name)), whole=whole or by is not By.LINE) if name else nameless(of)
 
 

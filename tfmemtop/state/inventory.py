@@ -133,8 +133,8 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def singles(self) -> list[events.Variable]:
-        """The largest tensors that Python holds by a path, one by one."""
-        told = self.look.largest if self.look else []
+        """The tensors that Python holds by a path, one by one: the largest, and those that are in no group."""
+        told = (*self.look.largest, *self.look.others) if self.look else ()
         return [one for one in told if one.kind == TENSORS and one.name and self._lies_here(one.device)]
 
     @cached_property

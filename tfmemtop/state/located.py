@@ -208,7 +208,7 @@ def unlisted(census: events.Census, pool: str) -> dict[str, int]:
 
 
 def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
-    """Return the tensors of *look* in the pool of the logical device *pool*, groups first."""
+    """Return the tensors of *look* in the pool of the logical device *pool*: those with a path first, groups before."""
     groups = [
         Listed(
             group.holder,
@@ -223,7 +223,7 @@ def listed_tensors(look: events.Census, pool: str) -> list[Listed]:
         for group in look.alike
         if lies_in(group.device, pool) and group.kind == TENSORS
     ]
-    return groups + _single(look, pool, variables=False)
+    return sorted(groups + _single(look, pool, variables=False), key=lambda one: not one.name)
 
 
 def lies_in(device: str, pool: str) -> bool:

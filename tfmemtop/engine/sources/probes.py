@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from tfmemtop.probe.cache import Built
 
 _PROBE, _ADDRESSES = "probe", "addresses"
 """Products of ``probe/build.py``, in the order in which they are built: no script waits for the second."""
+_MANY_CORES = 4  # with more, both are built at once: a short first run needs the second, too, before it ends
 _QUICK_S = 0.5  # a library that exists already is found in this time, so no build is reported
 _BUILD_S = 400.0
 _FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
@@ -65,17 +67,22 @@ class Probes(Source):
             self._publish(pid, events.ProbeState.UNAVAILABLE, events.ProbeNote.LEFT_OUT)
             return
         self._order(_PROBE, pid)
+        if len(os.sched_getaffinity(0)) > _MANY_CORES:
+            self._begun(_ADDRESSES, pid)
         self._loop.call_later(_QUICK_S, self._say_building, pid)
 
     def _order(self, product: str, pid: int) -> None:
         """Deliver *product* to the process *pid* once it is built."""
         if pid not in self._hooked:
             return
+        self._begun(product, pid).add_done_callback(partial(self._deliver, product, pid))
+
+    def _begun(self, product: str, pid: int) -> asyncio.Task[_Outcome]:
+        """Return the build of *product* for the process *pid*, which begins if there is none."""
         key = self._hooked[pid], product
-        build = self._builds.get(key)
-        if build is None:
-            build = self._builds[key] = self._loop.create_task(self._build(*key))
-        build.add_done_callback(partial(self._deliver, product, pid))
+        if key not in self._builds:
+            self._builds[key] = self._loop.create_task(self._build(*key))
+        return self._builds[key]
 
     async def _build(self, folder: str, product: str) -> _Outcome:
         """Build *product* for the TensorFlow in *folder*."""
