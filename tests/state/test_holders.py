@@ -158,6 +158,66 @@ def test_a_value_that_a_variable_had_before_is_no_memory_of_the_optimizer() -> N
     assert sizes == {Kind.VARIABLES: 5 * w.SIZE, Kind.OPTIMIZER: w.SIZE}
 
 
+def test_values_of_variables_at_an_earlier_peak_are_known_by_the_operations_of_the_last_step() -> None:
+    """An optimizer moved the kernel since: the census at the end has the address at the end."""
+    made, other = f"{w.CALL}sgd/AssignSubVariableOp_2", f"{w.CALL}sgd/Mul"
+
+    def step(number: int, more: str, t: float) -> events.Holders:
+        window = w.Window(number=number, top=w.BASE * number)
+        window.allocate(w.SIZE, more, shape=[1024, 1024])
+        for operation in (made, other, other):
+            window.allocate(w.SIZE, operation, shape=[1024, 1024])
+        return window.done(t=t)
+
+    weights = w.variable("sequential/up/kernel", address=2 * w.BASE + w.SIZE)
+    moved = w.variable("adam/sequential_up_kernel_momentum", "optimizer", address=2 * w.BASE + 2 * w.SIZE)
+    end = events.Census(t=99.9, pid=100, kinds={}, largest=[weights, moved])
+    for layer, known in (("up", w.SIZE), ("conv/fifth", 0)):
+        earlier = step(1, f"{w.CALL}{layer}/Relu", 10.0)
+        process = hooked(earlier, step(2, f"{w.CALL}up/Relu", 99.8), end)
+        rows = {row.kind: row.bytes for row in standing(earlier, process, By.KIND).holders}
+        assert rows.get(Kind.VARIABLES, 0) == known, "of the same model only"
+        assert rows[Kind.OPTIMIZER] == 3 * w.SIZE - known, "one that makes other memory too is no variable's"
+
+
+def test_slots_that_have_gone_by_the_end_are_known_by_the_census_before_the_peak() -> None:
+    window = w.Window()
+    for operation in ("AddV2", "Fill"):
+        window.has(w.SIZE, operation, window=1)
+    window.allocate(w.SIZE, f"{w.CALL}up/Relu", shape=[1024, 1024])
+    kernel = w.variable("sequential/up/kernel", address=w.BASE)
+    slot = w.variable("adam/sequential_up_kernel_momentum", "optimizer", address=w.BASE + w.SIZE)
+    before = events.Census(t=2.0, pid=100, kinds={}, largest=[kernel, slot])
+    end = events.Census(t=60.0, pid=100, kinds={}, largest=[kernel], moment=events.CensusMoment.END, window=1)
+    others = [events.Census(t=t, pid=100, kinds={}, largest=[]) for t in (30.0, 59.0)]
+    peak = window.done(opened=events.Opened.START)
+    rows = {row.kind: row.bytes for row in standing(peak, hooked(before, peak, *others, end), By.KIND).holders}
+    assert rows == {Kind.VARIABLES: w.SIZE, Kind.OPTIMIZER: w.SIZE, Kind.ACTIVATIONS: w.SIZE}
+
+
+def test_operations_that_tensorflow_has_optimized_have_the_line_of_what_the_script_wrote() -> None:
+    window = w.Window()
+    names = ("ArithmeticOptimizer/ReplaceMulWithSquare_mul", "mul-0-TransposeNHWCToNCHW-LayoutOptimizer", "Relu")
+    for operation in names:
+        window.allocate(MIB, f"{w.CALL}{operation}", shape=[MIB // 4])
+    line = events.OperationLine(f"{w.CALL}mul", "/a/train.py", 7, "penalty = x * x")
+    process = hooked(events.OperationLines(t=9.0, pid=100, lines=[line]))
+    rows = {row.name: row.count for row in standing(window.done(), process, By.LINE).holders}
+    assert rows == {"/a/train.py:7": 2, "": 1}
+    assert {row.name: row.count for row in standing(window.done(), process, By.LAYER).holders} == {"mul": 2, "Relu": 1}
+
+
+def test_batches_that_data_sets_keep_are_no_tensors_of_the_script() -> None:
+    window = w.Window()
+    for size in (3 * MIB, 3 * MIB, MIB):
+        window.has(size, window=1)
+    window.allocate(MIB, "Relu")
+    kept = events.DatasetBuffer("prefetch", 2, 3 * MIB)
+    census = events.Census(t=9.9, pid=100, kinds={}, largest=[], buffers=[kept])
+    rows = {row.kind: row.bytes for row in standing(window.done(), hooked(census), By.KIND).holders}
+    assert rows == {Kind.INPUT: 6 * MIB, Kind.TENSORS: MIB, Kind.ACTIVATIONS: MIB}
+
+
 def test_tensors_of_several_shapes_have_what_lies_at_their_addresses_also_some_time_later() -> None:
     window = w.Window()
     for size in (MIB, 3 * MIB, MIB):

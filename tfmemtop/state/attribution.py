@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, VARIABLES
-from tfmemtop.state.located import Listed, located, other_values, sources, unlisted
+from tfmemtop.state.located import Listed, located, other_values, sources, unlisted, values_by_name
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.operation_names import Layers, Named, Phase, named
+from tfmemtop.state.operation_names import Layers, Named, Phase, as_written, named
 from tfmemtop.state.windows import WindowCourse, recorded, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
@@ -101,18 +101,23 @@ class Attribution:
             kept[holding] if outlives else plain[holding]
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
-        self._before(course)
+        latest = censuses.latest
+        self._before(course, {one.each for one in latest.buffers} if latest else set())
         self._results(course)
         found = list(located(window, course, censuses))
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
             self.of[place] = self._of_variable(self.of[place], one)
+        newest = max(recorded(hooked.windows.get(window.device)), key=lambda one: one.ended, default=window)
+        for place, one in values_by_name(course, newest, hooked) if newest is not window else ():
+            if not self.of[place].python_name:
+                self.of[place] = self._of_variable(self.of[place], one)
         for place, one in found:
             if one.kind == TENSORS and not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
         self._earlier_values()
-        if censuses.censuses:
-            self._unlisted(course, unlisted(censuses.censuses[-1], window.device), {one.shape for one in variables})
+        if censuses.latest:
+            self._unlisted(course, unlisted(censuses.latest, window.device), {one.shape for one in variables})
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
@@ -152,19 +157,22 @@ class Attribution:
             chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
             yield chunk, rounding * count, 0, count
 
-    def _before(self, course: WindowCourse) -> None:
+    def _before(self, course: WindowCourse, batches: Container[int | None]) -> None:
         """Set the owners of allocations that are older than the window and have no name.
 
         If such an allocation was recorded and TensorFlow named no operation, it is a tensor that was copied outside of
-        any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now.
+        any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now. With the
+        bytes of an element of a data set, which are in *batches*, it is one: tf.data's threads name none either.
         """
-        known: dict[int, Owner] = {}
+        known: dict[tuple[int, Kind], Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
             if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
-                kind = Kind.TENSORS if course.kinds[course.holdings[place]].window else Kind.BEFORE
-                self.of[place] = known.setdefault(id(owner), replace(owner, kind=kind))
+                holding = course.kinds[course.holdings[place]]
+                copied = Kind.INPUT if holding.requested in batches else Kind.TENSORS
+                kind = copied if holding.window else Kind.BEFORE
+                self.of[place] = known.setdefault((id(owner), kind), replace(owner, kind=kind))
 
     def _earlier_values(self) -> None:
         """Set the owners of values that a variable had before: the operation that assigned them is known by its last.
@@ -313,7 +321,7 @@ def made_at(hooked: Hooked, operation: str) -> events.OperationLine | None:
         return None
     one = named(operation)
     path = [*one.scopes, one.operation]
-    for name in (operation, "/".join(path)):
+    for name in (as_written(operation), operation, "/".join(path)):
         if name in lines:
             return lines[name]
     if one.phase is Phase.BACKWARD:

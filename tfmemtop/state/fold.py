@@ -283,6 +283,7 @@ def _functions(state: State, event: events.Functions) -> None:
 def _census(state: State, event: events.Census) -> None:
     if hooked := hooked_of(state, event.pid):
         hooked.census = event
+        hooked.at_peak += [event] if hooked.windows and len(hooked.at_peak) < 2 else []
         # As the script ends, or while it is busy, there may be no time to find what an earlier look has found.
         cut = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END
         before = hooked.look if cut or event.tensors is None else None

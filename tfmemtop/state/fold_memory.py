@@ -289,6 +289,7 @@ def _holders(state: State, event: events.Holders) -> None:
             windows.first = event
         if not event.is_missing and (windows.highest is None or event.peak >= windows.highest.peak):
             windows.highest = event
+            hooked.at_peak = [hooked.census] if hooked.census else []
         windows.newest.append(event)
 
 

@@ -210,7 +210,7 @@ def row_key(part: Owner, by: By) -> str:
         return part.python_name  # a local variable holds a layer's result only while the call runs
     if part.layer:
         return part.layer
-    if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS, Kind.TENSORS) and part.operation:
+    if part.kind in (Kind.ACTIVATIONS, Kind.GRADIENTS, Kind.TENSORS, Kind.WORKSPACE) and part.operation:
         return named(part.operation).forward
     return nameless
 

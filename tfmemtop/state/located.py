@@ -23,10 +23,11 @@ from tfmemtop.events.allocations import FOREVER
 from tfmemtop.events.machine import is_cpu
 from tfmemtop.state.holdings import TENSORS
 from tfmemtop.state.model import Hooked
-from tfmemtop.state.windows import WindowCourse
+from tfmemtop.state.windows import WindowCourse, unpacked
 from tfmemtop.units import MIB
 
 _WAITING = events.CensusMoment.WAITING
+_OTHER = 0.1  # of a window's operations, the most that another window of the same model may lack
 _NEAR_S = 1.0
 """Seconds. Memory may have been used again in a longer time: then only a buffer as large as the allocation is found."""
 
@@ -53,20 +54,25 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Sources(NamedTuple):
-    """The censuses for one window: those taken as it opened and closed, else the nearest; and the nearest look."""
+    """The censuses for one window: those taken as it opened and closed, else the two nearest; and the nearest look."""
 
     censuses: tuple[events.Census, ...]
     look: events.Census | None
 
     def variables(self, pool: str) -> list[Listed]:
         """Return the variables in the pool of the logical device *pool*, by the latest census."""
-        return listed_variables(self.censuses[-1], pool) if self.censuses else []
+        return listed_variables(self.latest, pool) if self.latest else []
+
+    @property
+    def latest(self) -> events.Census | None:
+        """The latest of the censuses; ``None`` if there is none."""
+        return max(self.censuses, key=lambda one: one.t, default=None)
 
 
 def sources(window: events.Holders, hooked: Hooked) -> Sources:
     """Return the censuses from which the owners in *window* are known."""
-    known = hooked.failure.look if hooked.failure else None, hooked.look, hooked.census
-    found = [one for one in known if one is not None]
+    known = hooked.failure.look if hooked.failure else None, hooked.look, hooked.census, *hooked.at_peak
+    found = list({id(one): one for one in known if one is not None}.values())
     found.sort(key=lambda one: _apart_s(one, window))
     newest: dict[events.CensusMoment, events.Census] = {}
     for census in hooked.of_windows:
@@ -79,8 +85,9 @@ def sources(window: events.Holders, hooked: Hooked) -> Sources:
         looks = [replace(one, t=min(one.t, waiting.t)) if one.moment is _WAITING else one for one in looks]
     near = [one for one in looks if _apart_s(one, window) <= FRESH_S]
     look = max(near, key=lambda one: (one.found_by_path, -_apart_s(one, window)), default=next(iter(looks), None))
-    if all(one.moment is events.CensusMoment.OPENED for one in own):
-        own = (*own, *found[:1])  # the window goes on, and at its opening most variables may not have been made
+    if all(one.moment is not events.CensusMoment.CLOSED for one in own):
+        # At the window's opening most variables may not have been made, and at the script's end some may have gone.
+        own = (*own, *(one for one in found[:2] if one not in own))
     return Sources(own, look)
 
 
@@ -178,8 +185,8 @@ def other_values(course: WindowCourse, variables: list[tuple[int, Listed]]) -> I
     for place, variable in variables:
         holding = course.kinds[course.holdings[place]]
         name = course.name(holding)
-        if not name or (name.isalpha() and name[0].isupper() and not name.startswith("Assign")):
-            continue  # run eagerly, an operation has no name but that of its class
+        if not _is_own(name):
+            continue
         values = alike[name, holding.requested]
         now = place
         while len(found := [one for one in values if follows(one, now)]) == 1:
@@ -189,6 +196,37 @@ def other_values(course: WindowCourse, variables: list[tuple[int, Listed]]) -> I
         while len(found := [one for one in values if follows(now, one)]) == 1:
             (now,) = found
             yield now, variable
+
+
+def values_by_name(course: WindowCourse, newest: events.Holders, hooked: Hooked) -> Iterator[tuple[int, Listed]]:
+    """Yield pairs of a span's index in *course* and the variable whose value the span's operation makes in *newest*.
+
+    A census is most often of the *newest* window. By then, a variable may lie elsewhere than at an earlier peak. An
+    operation counts if all that it makes there are values of one variable, and if both windows are of the same model:
+    another model's operations have other layers in their names.
+    """
+    there = unpacked(newest)
+    if len(set(there.names) - set(course.names)) > _OTHER * len(there.names):
+        return
+    pairs = [(place, one) for place, one in located(newest, there, sources(newest, hooked)) if one.kind != TENSORS]
+    known = dict((*pairs, *other_values(there, pairs)))
+    made: dict[tuple[str, int], set[Listed | None]] = {}
+    for place, number in enumerate(there.holdings):
+        holding = there.kinds[number]
+        if _is_own(name := there.name(holding)):
+            made.setdefault((name, holding.requested), set()).add(known.get(place))
+    for place, number in enumerate(course.holdings):
+        holding = course.kinds[number]
+        values = made.get((course.name(holding), holding.requested), ())
+        variable = next(iter(values), None)
+        if variable is not None and len(values) == 1:
+            yield place, variable
+
+
+def _is_own(operation: str) -> bool:
+    """Return whether the name is that of one operation. Run eagerly, one has no name but that of its class."""
+    is_class = operation.isalpha() and operation[0].isupper() and not operation.startswith("Assign")
+    return bool(operation) and not is_class
 
 
 def listed_variables(census: events.Census, pool: str) -> list[Listed]:

@@ -166,6 +166,7 @@ class Hooked(msgspec.Struct):
     census: events.Census | None = None
     look: events.Census | None = None  # the last census in which live tensors were looked for
     of_windows: list[events.Census] = msgspec.field(default_factory=list)  # those of the first and the newest windows
+    at_peak: list[events.Census] = msgspec.field(default_factory=list)  # before the highest window, and after
     initialised: events.Initialised | None = None  # the newest attempt
     requested: deque[events.Requested] = msgspec.field(default_factory=lambda: deque(maxlen=REQUESTS_KEPT))
     out_of_memory: deque[events.OutOfMemory] = msgspec.field(default_factory=lambda: deque(maxlen=20))

@@ -43,8 +43,8 @@ class Named(msgspec.Struct, frozen=True):
 
     @property
     def base(self) -> str:
-        """The operation without its number."""
-        return unnumbered(self.operation) or self.operation
+        """The operation without its number; for the call of a function, that function."""
+        return _FUNCTION.sub("", unnumbered(self.operation) or self.operation)
 
     @property
     def forward(self) -> str:
@@ -72,6 +72,12 @@ _INPUT = re.compile(
     r"SameWorkerRecvDone|_EagerConst|(Eager)?PyFunc"
 )
 _SLOT = re.compile(r"(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*")
+_REWRITTEN = re.compile(
+    r"(?P<scope>(?:.+/)?)(?:ArithmeticOptimizer/[A-Za-z]+_|ConstantFolding/)(?P<own>[^/].*)"
+    r"|(?P<made>.+?)(?:(?:-\d+)+-\w+-LayoutOptimizer|/tmp_var(?:_zeros)?)"
+)
+"""What TensorFlow makes of an operation as it optimizes a graph: ``ArithmeticOptimizer/ReplaceMulWithSquare_mul``."""
+_FUNCTION = re.compile(r"^__(inference|forward|backward)_")
 _NUMBER = re.compile(r"(.+)_\d+")
 _ONEDNN = re.compile(r"^_Mkl(Native)?")
 _REPLICA = re.compile(r"/replica_\d+$")
@@ -90,9 +96,16 @@ _OPERATIONS = re.compile(
 
 
 @lru_cache(maxsize=16384)
+def as_written(operation: str) -> str:
+    """Return the name that *operation* had before TensorFlow optimized its graph, as far as that is known."""
+    match = _REWRITTEN.fullmatch(operation)
+    return as_written(match["made"] or match["scope"] + match["own"]) if match else operation
+
+
+@lru_cache(maxsize=16384)
 def named(operation: str) -> Named:
     """Parse *operation*, TensorFlow's name of an operation. One that oneDNN computes has its usual name."""
-    *around, own = operation.split("/")
+    *around, own = as_written(operation).split("/")
     own = _ONEDNN.sub("", own)
     phase = Phase.FORWARD
     kept: list[str] = []
@@ -114,7 +127,7 @@ def named(operation: str) -> Named:
             phase = Phase.INPUT
         elif _APPLIED.match(own):
             phase = Phase.OPTIMIZER
-        elif own.startswith("__inference_") or own.startswith("__forward_"):
+        elif own.startswith(("__inference_", "__forward_")):
             phase = Phase.FUNCTION
         elif own.startswith("__backward_") or (not kept and own.endswith("Grad")):
             phase = Phase.BACKWARD

@@ -37,6 +37,7 @@ from tfmemtop.events import (
 )
 from tfmemtop.events.allocations import FOREVER, WindowAllocations, unpack
 from tfmemtop.events.damage import damage_of, damage_text
+from tfmemtop.state.operation_names import as_written
 
 if TYPE_CHECKING:
     from tfmemtop.findings.rules.leaks import WindowWishes
@@ -150,7 +151,7 @@ class WindowReader(Source):
         asked = self._asked.setdefault(pid, set())
         wanted: list[str] = []
         size = 0
-        for operation in operations:
+        for operation in map(as_written, operations):
             if operation in asked:
                 continue
             size += len(operation.encode()) + 4
