@@ -180,14 +180,16 @@ def test_gradients_are_kept_if_there_are_more_than_one_for_each_variable() -> No
     weights = [events.Variable(f"w{i}", "variables", [1024, 1024 * i], "float32", "GPU:0", 40 * MIB) for i in range(10)]
     largest = [replace(one, name=f"grads[{i}]", kind="tensors") for i, one in enumerate(weights)]
 
-    def cause(size: int) -> Cause | None:
-        made = part("MatMul", size, shape=(1024, 1024))
+    def cause(size: int, made_by: str = "BiasAddGrad") -> Cause | None:
+        made = replace(part(made_by, size, shape=(1024, 1024)), python_name="grads")
         census = look(group("grads", 10, size, shape=None), variables=[*weights, *largest])
         return kept(replace(census, kinds={"GPU:0": {"variables": 400 * MIB}}), made)
 
     assert cause(400 * MIB) is None, "as in each step"
     several = cause(401 * MIB)
     assert several is not None and actions(several) == [Action.SUM_UP]
+    weights_of_clients = cause(401 * MIB, made_by="Mul")
+    assert weights_of_clients is not None and actions(weights_of_clients) == [Action.KEEP_ARRAYS]
 
 
 def test_memory_that_rises_without_a_failure_must_have_risen_by_a_quarter_of_what_is_kept() -> None:

@@ -21,7 +21,6 @@ from tfmemtop.findings.tensorflow_keepers import (
     is_keras,
     tape_open,
 )
-from tfmemtop.state.attribution import Kind
 from tfmemtop.state.holdings import Kept
 from tfmemtop.state.inventory import Group
 from tfmemtop.state.windows import recorded
@@ -37,9 +36,8 @@ _CAPTURED = re.compile(r"(.+)\.__closure__\[[\d*]+\]\.cell_contents(?:\[\*\])?")
 
 _PREDICT = ".predict("
 
-_COPIES = re.compile(r"(Identity|ReadVariableOp|_EagerConst|DeepCopy|Assign\w*|ResourceApply\w*|)(_\d+)?")
-"""Operations that copy a value, or give a variable its next one and leave the old one to who still holds it. What else
-has the shape of a variable is most often its gradient."""
+_OF_GRADIENTS = re.compile(r"gradient_tape/|Grad|Backprop")
+"""What computes gradients, such as that of a bias. Copies of the weights, or their next values, are made otherwise."""
 
 _OPEN = ("A Session of TensorFlow 1 keeps the variables of its graph until it is closed.",)
 
@@ -92,15 +90,15 @@ def tensors_kept(scene: Scene) -> Cause | None:
         alike = sum(loose.bytes for loose in scene.stock.loose if one.shape == tuple(loose.shape or ()))
         most = one.bytes + (0 if scene.tapes else alike) >= MOST * scene.stock.in_use
         several = one.count >= MANY or most or grew
-        gradients = _are_gradients(one, scene)
-        if gradients and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
+        of_variables = _shaped_as(one, scene)
+        if of_variables and one.bytes <= scene.stock.groups.get(Group.VARIABLES, 0):
             continue  # one for each variable, as every step needs them
         if one.root not in _HISTORY and several and scene.matters(one.bytes):
-            remedy, code = _way_out(one, gradients=gradients)
+            remedy, code = _way_out(one, gradients=of_variables == "gradients")
             holder = own_path(one.holder)
             return Cause(
                 Key.TENSORS_KEPT,
-                _tensors_text(holder, one, scene, remedy.brief, gradients=gradients),
+                _tensors_text(holder, one, scene, remedy.brief, of_variables),
                 holder,
                 one.bytes,
                 one.count,
@@ -164,20 +162,15 @@ def _more(one: Kept, scene: Scene) -> str:
     return ""
 
 
-def _are_gradients(one: Kept, scene: Scene) -> bool:
-    """Return whether tensors of several shapes are all as large as variables, and computed: gradients, no copies."""
-    shapes = _shapes(one, scene)
-    maker = scene.stock.maker(one.holder, shapes)
-    # A compiled function, under whose name all of its results are, makes the next values of variables too.
-    values = {part.operation for part in scene.stock.parts if part.kind is Kind.VARIABLES}
-    computed = maker not in values and not _COPIES.fullmatch(maker.rpartition("/")[2])
-    return one.shape is None and bool(shapes) and shapes <= scene.stock.shapes and computed
-
-
-def _shapes(one: Kept, scene: Scene) -> set[tuple[int, ...]]:
-    """Return the shapes of the largest tensors that a holder keeps."""
+def _shaped_as(one: Kept, scene: Scene) -> str:
+    """Return what tensors of several shapes are that are all as large as variables; empty if they are not."""
     look = scene.stock.look
-    return {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(one.root)}
+    shapes = {tuple(each.shape) for each in (look.largest if look else ()) if each.name.startswith(one.root)}
+    if one.shape is not None or not shapes or not shapes <= scene.stock.shapes:
+        return ""
+    made = [part for part in scene.stock.parts if part.python_name == one.holder]
+    of_gradients = sum(part.count for part in made if _OF_GRADIENTS.search(part.operation))
+    return "gradients" if of_gradients > sum(part.count for part in made) / 4 else "variables"
 
 
 def tensors_without_path(scene: Scene) -> Cause | None:
@@ -366,8 +359,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bool) -> str:
-    """Return the sentence on what the holder with that *path* keeps: how many tensors, of which shape, in what.
+def _tensors_text(path: str, one: Kept, scene: Scene, how: str, alike: str) -> str:
+    """Return the sentence on what the holder with that *path* keeps: how many tensors, shaped *alike* what, in what.
 
     It ends with *how* that is avoided if there is room for it. What functions capture has a name that nobody knows.
     """
@@ -381,8 +374,6 @@ def _tensors_text(path: str, one: Kept, scene: Scene, how: str, *, gradients: bo
     call = scene.running if PASSED.fullmatch(path) else ""
     tensors, whole = f"{keeps}{counted(one.count, 'tensor')}", f"{call}: {scene.sized(one.bytes)}."
     if one.shape is None:
-        shapes = _shapes(one, scene)
-        alike = "gradients" if gradients else "variables" if shapes and shapes <= scene.stock.shapes else ""
         kinds = [f" shaped as {alike}"] if alike else [""]
     elif one.pieces:
         kinds = [" cut from larger ones, which stay whole"]

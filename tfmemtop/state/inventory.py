@@ -7,7 +7,7 @@ known, the bytes of a group are what it has at most. Each byte in use is in one 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
 
@@ -263,17 +263,6 @@ class Inventory(msgspec.Struct, frozen=True, dict=True):
     def shapes(self) -> set[tuple[int, ...]]:
         """The shapes of the variables that Python holds."""
         return {tuple(one.shape) for one in self._named_variables()}
-
-    def maker(self, holder: str, shapes: Collection[tuple[int, ...]]) -> str:
-        """Return the operation that made most of the tensors of *shapes* that Python holds by *holder*'s root.
-
-        Where no addresses are known, that is of all recorded tensors of these shapes.
-        """
-        root = holder.partition("[")[0]
-        here = [part for part in self.parts if part.python_name.startswith(root)]
-        alike = [part for part in self.parts if part.shape in shapes and not part.python_name]
-        most = max(here or alike, key=lambda part: part.bytes, default=None)
-        return most.operation if most else ""
 
     @property
     def tables(self) -> list[tuple[str, tuple[int, ...]]]:
