@@ -12,7 +12,17 @@ from tfmemtop import events
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.remedy import Action
 from tfmemtop.findings.review import review, verdict
-from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, may_rise, merged, rises
+from tfmemtop.findings.rising import (
+    comes_again,
+    has_stopped,
+    larger_each_time,
+    may_rise,
+    merged,
+    of_rounds,
+    risen,
+    rises,
+    settled,
+)
 from tfmemtop.findings.rules.leaks import Leak, WindowWishes
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state.history import UseWindow
@@ -94,6 +104,7 @@ def test_a_rise_that_comes_once_an_epoch_is_told_within_a_minute() -> None:
         return Leak in found(begin(), effective(True), stream)
 
     assert told(5, 16 * MIB) and told(8, 24 * MIB, seconds=80)
+    assert all(told(5, 8 * MIB, seconds) for seconds in range(90, 100)), "also in the midst of an epoch"
     assert not told(25, 128 * MIB), "a few models, or phases"
     assert not told(5, 2 * MIB), "so little may end by itself"
 
@@ -107,6 +118,18 @@ def test_a_collection_that_each_round_fills_and_frees_does_not_keep_rising() -> 
         return cause is not None and cause.key is Key.TENSORS_KEPT
 
     assert told(rounds_s=78) and not told(rounds_s=13)
+
+
+def test_what_rounds_free_is_no_rise_while_the_newest_round_holds_it() -> None:
+    """Python frees objects in a cycle now and then: a look at the top of a tooth must not tell more than one below."""
+
+    def rose(seconds: int) -> int:
+        windows = [UseWindow(i, (100 + i // 12 + 3 * (i % 6)) * MIB, 200 * MIB) for i in range(seconds)]
+        return risen(settled(windows, of_rounds(windows)), 0.5) // MIB
+
+    assert len({rose(seconds) for seconds in range(60, 66)}) <= 2, "one more at most, as its low points rise by so much"
+    steady = [UseWindow(i, (100 + 2 * i) * MIB, 400 * MIB) for i in range(60)]
+    assert of_rounds(steady) == 1.0, "a steady rise frees nothing"
 
 
 def test_memory_that_rose_in_a_recording_that_breaks_off_is_told_in_the_past() -> None:

@@ -3,7 +3,7 @@
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.contents import FULLER
 from tfmemtop.findings.keepers import keeper
-from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, rise_until, risen, settled, was_freed
+from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, of_rounds, rise_until, risen, settled
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.history import Trend
@@ -39,20 +39,20 @@ def rising(state: State) -> dict[tuple[int, str], Cause]:
 
 def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     """Return who keeps the memory by which *trend* has risen; ``None`` if it does not rise, or nobody is known."""
-    windows = trend.whole.windows if hooked.ended else settled(trend.whole.windows)
-    rose, late = risen(windows, _HALF), risen(windows, _LATE)
+    windows = settled(trend.whole.windows)
+    kept = settled(windows, of_rounds(windows))
+    rose, late = risen(kept, _HALF), risen(kept, _LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= FULLER * limit
     goes_on = late >= _STILL * rose or waits or (not hooked.ended and comes_again(windows))
     if rose < _AT_LEAST or not goes_on:
         return None
-    later = windows[int(len(windows) * _HALF) :]
-    if was_freed(later, rose) or (not hooked.ended and has_stopped(later, limit)):
+    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :], limit):
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.
     t = look.t if look is not None and look.tensors is not None else trend.end
-    near = min(windows, key=lambda window: abs(window.start - t))
+    near = min(trend.whole.windows, key=lambda window: abs(window.start - t))
     if rose < _SHARE * near.high:
         return None
     need = Need(0, None, False, rose, rise_until([trend.whole.windows]) is not None)

@@ -33,7 +33,7 @@ _PAUSE_S, _LONGER = 5.0, 2
 _STEP_S = 1.0
 """Seconds in which a step may hold what it frees at its end."""
 
-_FULL, _STRETCHES = 0.98, 8  # share of the limit; the parts of a time
+_FULL = 0.98  # share of the limit
 
 _JUMPS, _OF_ALL = 3, 1 / 24
 """The least number of jumps that show how long the pauses between them are, and the least share of the rise in one."""
@@ -111,11 +111,28 @@ def risen(windows: Sequence[UseWindow], left_out: float) -> int:
     return max(0, lows[-1] - lows[int(len(windows) * left_out)])
 
 
-def settled(windows: Sequence[UseWindow]) -> Sequence[UseWindow]:
-    """Return *windows*, the newest seconds of them with the lowest use of all of these: a step is no rise."""
-    newest = sum(one.start > windows[-1].start - _STEP_S for one in windows)
+def settled(windows: Sequence[UseWindow], seconds: float = _STEP_S) -> Sequence[UseWindow]:
+    """Return *windows*, the newest *seconds* of them with the lowest use of all of these: a step is no rise."""
+    newest = sum(one.start > windows[-1].start - seconds for one in windows)
     low = min(map(_low, windows[-newest:]))
     return [*windows[:-newest], *(UseWindow(one.start, low, one.high) for one in windows[-newest:])]
+
+
+def of_rounds(windows: Sequence[UseWindow]) -> float:
+    """Return the seconds at the end in which a round of the script's may hold what it frees then, as those before did.
+
+    They are twice as many as memory was held for, in the later half: a quarter of the rise, or more.
+    """
+    later = windows[len(windows) // 2 :]
+    kept = retained(map(_low, later))
+    held, since = _STEP_S / _LONGER, None
+    for window, low in zip(later, kept, strict=True):
+        held = max(held, window.start - (window.start if since is None else since))
+        if window.low - low < (kept[-1] - kept[0]) / 4:
+            since = None
+        elif since is None:
+            since = window.start
+    return _LONGER * held
 
 
 def merged(windows: Sequence[UseWindow], times: int) -> list[UseWindow]:
@@ -191,16 +208,6 @@ def _jumps(windows: Sequence[UseWindow], share: float = 0.0) -> list[float]:
             level = value
             higher.append(window.start)
     return higher
-
-
-def was_freed(windows: Sequence[UseWindow], rise: int) -> bool:
-    """Return whether memory that rose by *rise* bytes had been nearly as high in *windows*, and was freed then.
-
-    Each round of the script fills a collection, and begins anew.
-    """
-    lows = [window.low for window in merged(windows, max(1, len(windows) // _STRETCHES))]  # each longer than a step
-    before = list(zip(lows, retained(lows), strict=True))[: len(lows) // 2]
-    return any(low >= lows[-1] - rise / 4 and kept <= lows[-1] - rise / 2 for low, kept in before)
 
 
 def slope(windows: Sequence[UseWindow], values: Sequence[int]) -> float:

@@ -207,8 +207,8 @@ def _early(trend: Trend, *, ended: bool) -> list[UseWindow] | None:
     and has not become much less, may only not have come to its next epoch, unless the process has *ended*.
     """
     now = trend.short.windows
-    for windows in (now[: -1 - ago] for ago in range(1 if ended else BRIDGED)):
-        for times, least, most in EARLY:
+    for times, least, most in EARLY:
+        for windows in (now[: -1 - ago] for ago in range(1 if ended else max(times, BRIDGED))):
             part = windows[-most * times :]
             since = merged(part, times) if may_rise(part, times) else []
             if _rise_steadily(since, least) and (rose := since[-1].low - since[0].low) >= EARLY_SHARE * since[-1].low:
