@@ -173,16 +173,17 @@ def test_what_outlives_its_call_is_a_constant_where_each_call_traces() -> None:
     )
     table = replace(part("MatVec/a", 400 * MIB, 9), line=line)
 
-    def cause(calls: int, *parts: Part) -> Cause | None:
+    def cause(calls: int, *parts: Part, looked: bool = True) -> Cause | None:
         traced = events.Traced("step", calls, 9, "/a/train.py", 12, anew=1)
         process = hooked(events.Functions(t=3.0, pid=100, functions=[traced]))
-        return keeper(Scene(stock(look(), *parts), FULL, process))
+        return keeper(Scene(stock(look() if looked else None, *parts), FULL, process))
 
     found = cause(9, table)
     assert found is not None and found.key is Key.CONSTANTS_CAPTURED and actions(found) == [Action.PASS_ARRAYS]
     assert cause(99, table) is None, "of most calls it may be the result"
     assert cause(9, replace(table, operation="while/MatVec/a")) is None, "a loop may collect it"
     assert cause(9, replace(table, line=None)) is None
+    assert cause(9, table, looked=False) is None, "Python may hold it"
 
 
 def test_copies_on_the_gpu_of_tensors_on_the_host() -> None:

@@ -37,7 +37,7 @@ def constants_captured(scene: Scene) -> Cause | None:
     made = max(functions, key=lambda one: max(one.anew, one.traces), default=None)
     if made is None or max(made.anew, made.traces) < _TRACED:
         return None
-    constants = [part for part in scene.stock.parts if _of_graphs(part, made, scene.stock.device)]
+    constants = [part for part in scene.stock.parts if _of_graphs(part, made, scene)]
     size = min(scene.stock.rest, sum(part.bytes for part in constants))
     if not constants or not scene.matters(size):
         return None
@@ -71,14 +71,17 @@ def is_keras(file: str) -> bool:
     return "keras" in PurePath(file).parts
 
 
-def _of_graphs(part: Part, made: Traced, device: str) -> bool:
+def _of_graphs(part: Part, made: Traced, scene: Scene) -> bool:
     """Return whether graphs of the function *made* keep *part*: their constants.
 
     On a GPU a constant may have the name of the operation that needs it. Where each call has traced the function, a
-    result that is there several times has outlived its call, unless a loop of the function's collects such results.
+    result that is there several times has outlived its call, unless a loop of the function's collects such results, or
+    Python holds them, which only a look shows.
     """
-    if is_constant(part, device):
+    if is_constant(part, scene.stock.device):
         return True
+    if scene.stock.look is None or part.python_name:
+        return False
     several = part.count >= _TRACED and part.kind is Kind.ACTIVATIONS and "while" not in part.operation
     stack, code = part.line.stack if part.line else (), made.name.rpartition(".")[2]
     return made.calls == made.traces and several and any(call.startswith(f"{code} ") for call in stack)
