@@ -194,3 +194,6 @@ def test_a_last_look_that_was_cut_short_does_not_replace_what_was_found_before()
     before = events.Census(t=5.0, pid=100, kinds={}, largest=[], tensors=40, alike=[found])
     busy = msgspec.structs.replace(before, t=9.0, tensors=None, alike=[], hidden=events.Unseen.BUSY)
     assert kept(before, busy) == "answers", "the script was busy, so nothing was looked at"
+    few = [events.Alike("loss", 1, None, "float32", "CPU:0", 4, "tensors")]
+    one = msgspec.structs.replace(before, t=9.0, tensors=1, alike=few, hidden=events.Unseen.BUSY)
+    assert kept(before, one) == "answers", "of many tensors, one was looked at"

@@ -153,9 +153,13 @@ def test_a_value_that_a_variable_had_before_is_no_memory_of_the_optimizer() -> N
     places = [window.allocate(w.SIZE, f"{w.CALL}adam/AssignSubVariableOp_2", shape=[1024, 1024]) for _ in range(5)]
     window.allocate(w.SIZE, f"{w.CALL}adam/AssignSubVariableOp_9", shape=[1024, 1024])
     weights = w.variable("sequential/up/kernel", address=w.BASE + w.SIZE * places[-1])
-    census = events.Census(t=9.9, pid=100, kinds={}, largest=[weights])
-    sizes = {row.kind: row.bytes for row in standing(window.done(), hooked(census), By.KIND).holders}
-    assert sizes == {Kind.VARIABLES: 5 * w.SIZE, Kind.OPTIMIZER: w.SIZE}
+
+    def sizes(*slots: events.Variable) -> dict[Kind, int]:
+        census = events.Census(t=9.9, pid=100, kinds={}, largest=[weights, *slots])
+        return {row.kind: row.bytes for row in standing(window.done(), hooked(census), By.KIND).holders}
+
+    assert sizes(w.variable("adam/momentum", "optimizer")) == {Kind.VARIABLES: 5 * w.SIZE, Kind.OPTIMIZER: w.SIZE}
+    assert sizes() == {Kind.VARIABLES: 6 * w.SIZE}, "no slot has that shape"
 
 
 def test_values_of_variables_at_an_earlier_peak_are_known_by_the_operations_of_the_last_step() -> None:

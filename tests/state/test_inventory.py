@@ -95,6 +95,21 @@ def test_of_two_looks_the_one_counts_that_found_more_and_tapes_that_either_saw()
     assert stock.look is not None and (stock.look.tensors, stock.look.tapes) == (168, 1)
 
 
+def test_an_older_look_counts_while_most_of_what_it_found_is_there() -> None:
+    def looked(still: int) -> bool:
+        window = w.Window()
+        for _ in range(still):
+            window.has(w.SIZE, "Identity")
+        packed = b"".join((w.BASE + place * w.SIZE).to_bytes(8, "little") for place in range(8))
+        queue = events.Alike("saver.pending", 8, [1024, 1024], "float32", "GPU:0", 8 * w.SIZE, packed=packed)
+        look = events.Census(t=2.0, pid=100, kinds={}, largest=[], tensors=8, alike=[queue])
+        hooked = hooked_of(fold([*begin(), look, window.done(t=60.0)]), 100)
+        assert hooked is not None
+        return inventory(hooked, "GPU:0", still * w.SIZE, 60.0).look is not None
+
+    assert looked(still=8) and not looked(still=3)
+
+
 def test_many_tensors_of_a_variables_shape_are_no_views_of_it_if_they_lie_elsewhere() -> None:
     def loose(*addresses: int) -> bool:
         packed = b"".join(address.to_bytes(8, "little") for address in addresses)

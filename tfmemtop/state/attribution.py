@@ -115,7 +115,8 @@ class Attribution:
         for place, one in found:
             if one.kind == TENSORS and not self.of[place].python_name:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
-        self._earlier_values()
+        slots = {one.shape for one in variables if one.kind == OPTIMIZER}
+        self._earlier_values({one.shape for one in variables} - slots)
         if censuses.latest:
             self._unlisted(course, unlisted(censuses.latest, window.device), {one.shape for one in variables})
 
@@ -174,10 +175,11 @@ class Attribution:
                 kind = copied if holding.window else Kind.BEFORE
                 self.of[place] = known.setdefault((id(owner), kind), replace(owner, kind=kind))
 
-    def _earlier_values(self) -> None:
+    def _earlier_values(self, shapes: Container[tuple[int, ...] | None]) -> None:
         """Set the owners of values that a variable had before: the operation that assigned them is known by its last.
 
-        Something still holds them. By its name alone, an optimizer's operation would make memory of the optimizer.
+        Something still holds them. By its name alone, an optimizer's operation would make memory of the optimizer. In
+        place of its last value, the *shapes* of the variables show it, if no slot has one.
         """
         owners = {id(owner): owner for owner in self.of if assigns(owner.operation)}
         made: dict[tuple[str, tuple[int, ...] | None], set[tuple[Kind, str]]] = {}
@@ -185,7 +187,9 @@ class Attribution:
             if owner.python_name:
                 made.setdefault((owner.operation, owner.shape), set()).add((owner.kind, owner.layer))
         for number, owner in owners.items():
-            known = made.get((owner.operation, owner.shape), set())
+            of_shape = {(Kind.VARIABLES, owner.layer)} if owner.shape in shapes else set()
+            known = made.get((owner.operation, owner.shape), of_shape)
+            known = {one for one in known if one[0] is Kind.TENSORS} or known  # beside the last value
             if len(known) == 1 and not owner.python_name:
                 ((kind, layer),) = known
                 owners[number] = replace(owner, kind=kind, layer=layer)

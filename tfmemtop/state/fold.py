@@ -285,8 +285,9 @@ def _census(state: State, event: events.Census) -> None:
         hooked.census = event
         hooked.at_peak += [event] if hooked.windows and len(hooked.at_peak) < 2 else []
         # As the script ends, or while it is busy, there may be no time to find what an earlier look has found.
-        cut = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END
-        before = hooked.look if cut or event.tensors is None else None
+        late = event.hidden is events.Unseen.LATE and event.moment is events.CensusMoment.END
+        cut = late or event.hidden is events.Unseen.BUSY or event.tensors is None
+        before = hooked.look if cut else None
         if event.looked and not (before and before.found_by_path > event.found_by_path):
             hooked.look = event
         if event.window:

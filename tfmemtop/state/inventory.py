@@ -334,14 +334,17 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float, since: float |
     """Return the inventory of a pool at *t* seconds, in which *in_use* bytes were in use, from *since* on if known."""
     # After the failure the script may have let go of what it held. But before, the local variables of a function that
     # ran may not have been searched, nor all tensors read. So of two looks the one counts that found more, by a path
-    # above all; else the earlier one. A tape may have been open at the earlier one only.
+    # above all; else the earlier one. A tape may have been open at the earlier one only. An older one counts if most of
+    # what it found was recorded, and is there still.
+    parts = _parts(hooked, device, in_use, t)
+    still = sum(part.bytes for part in parts if part.kind is Kind.TENSORS and part.python_name)
     looks = [hooked.failure.look if hooked.failure else None, hooked.look]
     began = min(t, t if since is None else since) - FRESH_S
-    near = [look for look in looks if look and look.tensors is not None and began <= look.t <= t + FRESH_S]
+    known = [look for look in looks if look and look.tensors is not None and look.t <= t + FRESH_S]
+    near = [look for look in known if began <= look.t or 0 < look.found_by_path[0] <= 2 * still]
     look = max(near, key=lambda one: one.found_by_path, default=None)
     if look is not None:
         look = replace(look, tapes=max(one.tapes or 0 for one in near))
-    parts = _parts(hooked, device, in_use, t)
     census = look or hooked.census
     if hooked.failure and census and not any(lies_in(place, device) for place in census.kinds):
         census = hooked.failure.census  # a session of TensorFlow 1 has let go of its variables after the failure
