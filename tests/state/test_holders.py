@@ -47,6 +47,17 @@ def test_a_step_by_layer() -> None:
     assert rows["optimizer"].bytes == 2 * w.SIZE  # its temporaries
 
 
+def test_the_slots_of_mixed_precision_belong_to_their_layer() -> None:
+    for optimizer in ("adam", "loss_scale_optimizer/adam"):
+        slot = w.variable(f"{optimizer}/sequential_up_kernel_momentum", "optimizer", address=w.BASE)
+        census = events.Census(t=9.9, pid=100, kinds={}, largest=[w.variable("sequential/up/kernel"), slot])
+        window = w.Window()
+        window.has(w.SIZE, "Fill", window=1)
+        window.allocate(MIB, f"{w.CALL}sequential_1/up_1/Relu")
+        rows = {row.name: row.kind for row in standing(window.done(), hooked(census), By.LAYER).holders}
+        assert rows == {"up": Kind.OPTIMIZER}
+
+
 def test_variables_made_after_a_window_was_opened_are_known_while_it_goes_on() -> None:
     """The window of a run's start is read while it goes on. At its opening there was no variable yet."""
     opened = events.Census(t=1.2, pid=100, kinds={}, largest=[], moment=events.CensusMoment.OPENED, window=1)
@@ -211,6 +222,27 @@ def test_operations_that_tensorflow_has_optimized_have_the_line_of_what_the_scri
     assert {row.name: row.count for row in standing(window.done(), process, By.LAYER).holders} == {"mul": 2, "Relu": 1}
 
 
+def test_the_copy_of_an_array_is_known_by_its_bytes_if_no_other_array_has_as_many() -> None:
+    window = w.Window()
+    for size in (32 * MIB, 20 * MIB):
+        window.has(size, "_EagerConst", window=1)
+    window.allocate(MIB, "Relu")
+    arrays = [events.HostArray(name, [], kind, 32 * MIB) for name, kind in (("x", "float32"), ("y", "uint8"))]
+    for told, name in ((arrays[:1], "copy of x"), (arrays, "_EagerConst")):
+        census = events.Census(t=9.9, pid=100, kinds={}, largest=[], arrays=told)
+        rows = standing(window.done(), hooked(census), By.LAYER).holders
+        assert rows[0].name == name and rows[0].kind is Kind.TENSORS
+
+
+def test_what_the_function_of_a_data_set_makes_is_input() -> None:
+    window = w.Window()
+    window.allocate(MIB, "GatherV2", shape=[MIB // 4])
+    for graph, kind in (("Dataset_map_grab_batch", Kind.INPUT), ("train_step", Kind.ACTIVATIONS)):
+        line = events.OperationLine("GatherV2", "/a/train.py", 7, "model.fit(x, y)", graph=graph)
+        process = hooked(events.OperationLines(t=9.0, pid=100, lines=[line]))
+        assert [row.kind for row in standing(window.done(), process, By.LINE).holders] == [kind]
+
+
 def test_batches_that_data_sets_keep_are_no_tensors_of_the_script() -> None:
     window = w.Window()
     for size in (3 * MIB, 3 * MIB, MIB):
@@ -277,6 +309,27 @@ def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs
         (Kind.RESULTS, 1000, 3),
         (Kind.XLA, 3000, 1),
     }
+
+
+def test_what_xla_tries_while_it_compiles_is_told_from_what_a_call_needs() -> None:
+    """As on an H200: cuDNN's algorithms are tried with large buffers, which no later call asks for."""
+    compiling = w.Window()
+    kept = compiling.allocate(500, region="")
+    compiling.free(compiling.allocate(6000, region=""), kept)
+    compiling.free(compiling.allocate(6000, region=""))
+    compiling.allocate(3000, region="")
+    call = w.Window(number=2)
+    call.free(call.allocate(3000, region=""))
+    compiled = events.Traced("train_step", 3, 1, "/a/train.py", 7, compiled=True)
+    functions = events.Functions(t=4.0, pid=100, functions=[compiled])
+
+    def at_peak(*more: events.Event) -> dict[Kind, int]:
+        window = compiling.done(t=10.0)
+        rows = standing(window, hooked(functions, window, *more), By.KIND).holders
+        return {row.kind: sum(part.requested for part in row.parts) for row in rows}
+
+    assert at_peak(call.done(t=30.0)) == {Kind.WORKSPACE: 6500}
+    assert Kind.WORKSPACE not in at_peak(), "of one call it is not known what others need"
 
 
 @given(

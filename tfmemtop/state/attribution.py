@@ -21,8 +21,11 @@ from tfmemtop.state.windows import WindowCourse, recorded, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array
+TRIED = ", as XLA compiles it"
+"""How the name of an operation ends that stands for what XLA tries its algorithms with; a function's name precedes."""
 COPIED = (0,)
 """The shape that is recorded of a copy from the host, which is no result of the operation that needs it."""
+_OF_DATA = "Dataset_"  # so begins the name of the graph of a data set's function
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
@@ -71,6 +74,7 @@ class Owner(msgspec.Struct, frozen=True):
     python_name: str = ""
     line: events.OperationLine | None = None
     cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
+    copy_of: str = ""  # the NumPy array, where the memory has the bytes of one alone
 
 
 def assigns(operation: str) -> bool:
@@ -101,9 +105,10 @@ class Attribution:
             kept[holding] if outlives else plain[holding]
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
-        latest = censuses.latest
-        self._before(course, {one.each for one in latest.buffers} if latest else set())
+        self._before(course, censuses.latest)
         self._results(course)
+        if self._compiled:
+            self._tried(course, window)
         found = list(located(window, course, censuses))
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
@@ -158,14 +163,19 @@ class Attribution:
             chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
             yield chunk, rounding * count, 0, count
 
-    def _before(self, course: WindowCourse, batches: Container[int | None]) -> None:
+    def _before(self, course: WindowCourse, census: events.Census | None) -> None:
         """Set the owners of allocations that are older than the window and have no name.
 
         If such an allocation was recorded and TensorFlow named no operation, it is a tensor that was copied outside of
         any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now. With the
-        bytes of an element of a data set, which are in *batches*, it is one: tf.data's threads name none either.
+        bytes of an element of a data set, it is one: tf.data's threads name none either. The *census* has these sizes.
         """
-        known: dict[tuple[int, Kind], Owner] = {}
+        batches = {one.each for one in census.buffers} if census else set()
+        sizes: dict[int, set[str]] = {}
+        for array in census.arrays if census else ():
+            sizes.setdefault(array.bytes // (2 if array.dtype == "float64" else 1), set()).add(array.name)
+        arrays = {size: next(iter(names)) for size, names in sizes.items() if len(names) == 1}
+        known: dict[tuple[int, Kind, str], Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
@@ -173,7 +183,8 @@ class Attribution:
                 holding = course.kinds[course.holdings[place]]
                 copied = Kind.INPUT if holding.requested in batches else Kind.TENSORS
                 kind = copied if holding.window else Kind.BEFORE
-                self.of[place] = known.setdefault((id(owner), kind), replace(owner, kind=kind))
+                of = arrays.get(holding.requested, "") if kind is Kind.TENSORS else ""
+                self.of[place] = known.setdefault((id(owner), kind, of), replace(owner, kind=kind, copy_of=of))
 
     def _earlier_values(self, shapes: Container[tuple[int, ...] | None]) -> None:
         """Set the owners of values that a variable had before: the operation that assigned them is known by its last.
@@ -231,6 +242,32 @@ class Attribution:
                 owner = self.of[place]
                 self.of[place] = results.setdefault(id(owner), replace(owner, kind=Kind.RESULTS, kept=True))
 
+    def _tried(self, course: WindowCourse, window: events.Holders) -> None:
+        """Set the owners of what XLA tried its algorithms with, while it compiled the function that the window records.
+
+        In one step, a call asks for each of its buffers once, and each call for the same. What XLA tries is freed and
+        asked for again, and no later call asks for as much. All that it freed by the end of that was a part of it.
+        """
+        windows = recorded(self._hooked.windows.get(window.device))
+        later = [one for one in windows if one.function == self._compiled and one.began >= window.ended]
+        if not later or (window.steps or 0) > 1:
+            return
+        called = {kind.requested for one in later for kind in unpacked(one).kinds if not unpacked(one).name(kind)}
+        kinds = Kind.XLA, Kind.RESULTS
+        places = [place for place, begin in enumerate(course.begins) if begin >= 0 and self.of[place].kind in kinds]
+        freed: dict[int, int] = {}  # by size: the first event at which it was
+        until = -1
+        for place in places:
+            size, end = course.kinds[course.holdings[place]].requested, course.ends[place]
+            if size not in called and end != FOREVER:
+                until = max(until, end) if freed.setdefault(size, end) < course.begins[place] else until
+        tried: dict[int, Owner] = {}
+        for place in places:
+            if course.ends[place] != FOREVER and course.ends[place] <= until:
+                owner, name = self.of[place], f"{self._compiled}{TRIED}"
+                made = replace(owner, kind=Kind.WORKSPACE, operation=name, kept=False)
+                self.of[place] = tried.setdefault(id(owner), made)
+
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """Yield the values in a cluster's buffer at the buffer's own peak, as owner and bytes, the largest first."""
         for value in sorted(cluster.values, key=lambda value: -value.size):
@@ -253,9 +290,10 @@ class Attribution:
             return Owner(Kind.XLA, "", operation, shape, holding.dtype, holding.region, cluster=cluster.module)
         if self._compiled and holding.window == self._window and not operation:
             return Owner(Kind.XLA, "", self._compiled, shape, holding.dtype, holding.region)
-        if shape == COPIED and kind is Kind.ACTIVATIONS:
-            kind, layer = Kind.INPUT, ""
         line, made = made_at(self._hooked, operation), _MADE.match(operation)
+        of_data = shape == COPIED or (line is not None and line.graph.startswith(_OF_DATA))
+        if of_data and kind is Kind.ACTIVATIONS:
+            kind, layer = Kind.INPUT, ""
         name = made[1].partition("PartitionedCall/")[2] or made[1] if made else ""
         return Owner(kind, layer, operation, shape, holding.dtype, holding.region, False, name, line)
 

@@ -196,13 +196,16 @@ class Layers:
     def of_slot(self, name: str) -> str:
         """Return the layer of an optimizer's slot; empty if no layer is found.
 
-        Keras names a slot ``adam/sequential_c1_kernel_momentum``, TF 1 names it ``encoder/w/Adam_1``.
+        Keras names a slot ``adam/sequential_c1_kernel_momentum``, TF 1 names it ``encoder/w/Adam_1``. With mixed
+        precision, ``loss_scale_optimizer/`` is before Keras's name.
         """
         name = _of_all_replicas(name)
         variable, _, slot = name.rpartition("/")
         if variable and _SLOT.fullmatch(slot):
             return self.of_variable(variable)
         own = name.partition("/")[2] or name
+        while _OPTIMIZER.fullmatch(own.partition("/")[0]) and "/" in own:
+            own = own.partition("/")[2]  # in the optimizer that scales the loss is another
         flat = own.replace("/", "_") + "_"
         rooted = flat.removeprefix(f"{self._root}_") if self._root else flat
         return next((path for start, path in self._flat if rooted.startswith(start) or flat.startswith(start)), "")

@@ -164,7 +164,6 @@ def fullest(windows: list[Holders]) -> Holders | None:
     If a window was opened within a step, much of its memory may be older than the window and have no name. A window of
     which that is true counts only if its peak is twice as high. From the start on, everything was recorded.
     """
-    windows = [window for window in windows if not window.phase]
     highest = max((window.peak for window in windows), default=0)
     told = [one for one in windows if one.peak >= _HALF * highest and _has_names(one)]
     highest = max((window.peak for window in told), default=highest)
