@@ -1,7 +1,6 @@
 """Finds the owner of each allocation of a window: by operation name, census of variables, and XLA's report. Pure."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Container, Hashable, Iterator
 from enum import Enum
 from itertools import chain
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
+from tfmemtop.state.compiled_calls import results, tried
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, VARIABLES
 from tfmemtop.state.located import Listed, located, other_values, sources, unlisted, values_by_name
 from tfmemtop.state.model import Hooked
@@ -106,9 +106,7 @@ class Attribution:
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
         self._before(course, censuses.latest)
-        self._results(course)
-        if self._compiled:
-            self._tried(course, window)
+        self._of_calls(course, window)
         found = list(located(window, course, censuses))
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
@@ -224,49 +222,20 @@ class Attribution:
                 for at in alike[one]:
                     self.of[at] = replace(one, kind=Kind(told), layer="")
 
-    def _results(self, course: WindowCourse) -> None:
-        """Set the owners of XLA's allocations that live on in a later call, such as the next values of variables.
-
-        What a call needs only while it runs is freed at its end. So a later call is one that allocates after some of
-        XLA's memory was freed. What is older than the window's last step is of an earlier call.
-        """
+    def _of_calls(self, course: WindowCourse, window: events.Holders) -> None:
+        """Set the owners of what compiled calls return, and of what XLA tries while it compiles their function."""
         places = [place for place, owner in enumerate(self.of) if owner.kind is Kind.XLA and owner.cluster is None]
-        begins = [course.begins[place] for place in places]
-        ends = sorted(end for place in places if (end := course.ends[place]) != FOREVER)
-        after = course.events
-        results: dict[int, Owner] = {}
-        for place, begin in zip(places, begins, strict=True):
-            freed = _next(ends, begin, after)
-            later, end = _next(begins, freed, after), course.ends[place]
-            if begin < 0 or (later < after and (end == FOREVER or end > later)):
-                owner = self.of[place]
-                self.of[place] = results.setdefault(id(owner), replace(owner, kind=Kind.RESULTS, kept=True))
-
-    def _tried(self, course: WindowCourse, window: events.Holders) -> None:
-        """Set the owners of what XLA tried its algorithms with, while it compiled the function that the window records.
-
-        In one step, a call asks for each of its buffers once, and each call for the same. What XLA tries is freed and
-        asked for again, and no later call asks for as much. All that it freed by the end of that was a part of it.
-        """
         windows = recorded(self._hooked.windows.get(window.device))
         later = [one for one in windows if one.function == self._compiled and one.began >= window.ended]
-        if not later or (window.steps or 0) > 1:
-            return
-        called = {kind.requested for one in later for kind in unpacked(one).kinds if not unpacked(one).name(kind)}
-        kinds = Kind.XLA, Kind.RESULTS
-        places = [place for place, begin in enumerate(course.begins) if begin >= 0 and self.of[place].kind in kinds]
-        freed: dict[int, int] = {}  # by size: the first event at which it was
-        until = -1
-        for place in places:
-            size, end = course.kinds[course.holdings[place]].requested, course.ends[place]
-            if size not in called and end != FOREVER:
-                until = max(until, end) if freed.setdefault(size, end) < course.begins[place] else until
-        tried: dict[int, Owner] = {}
-        for place in places:
-            if course.ends[place] != FOREVER and course.ends[place] <= until:
-                owner, name = self.of[place], f"{self._compiled}{TRIED}"
-                made = replace(owner, kind=Kind.WORKSPACE, operation=name, kept=False)
-                self.of[place] = tried.setdefault(id(owner), made)
+        seen = tried(course, places, later) if (window.steps or 0) <= 1 else set()
+        known: dict[tuple[int, bool], Owner] = {}
+        for place in {*results(course, places), *seen}:
+            owner, name = self.of[place], f"{self._compiled}{TRIED}"
+            if place in seen:
+                made = replace(owner, kind=Kind.WORKSPACE, operation=name)
+            else:
+                made = replace(owner, kind=Kind.RESULTS, kept=True)
+            self.of[place] = known.setdefault((id(owner), place in seen), made)
 
     def _values(self, cluster: events.XlaCluster) -> Iterator[tuple[Owner, int]]:
         """Yield the values in a cluster's buffer at the buffer's own peak, as owner and bytes, the largest first."""
@@ -348,12 +317,6 @@ class Attribution:
         functions = (course.function.file for course in self._hooked.steps.courses.values())
         lines = (line.file for line in self._hooked.lines.values())
         return next((name for name in chain(functions, lines) if name.endswith(cell)), file)
-
-
-def _next(events: list[int], event: int, otherwise: int) -> int:
-    """Return the first of the sorted *events* that is after *event*; *otherwise* if there is none."""
-    at = bisect_right(events, event)
-    return events[at] if at < len(events) else otherwise
 
 
 def made_at(hooked: Hooked, operation: str) -> events.OperationLine | None:
