@@ -58,14 +58,15 @@ def test_a_copy_of_which_the_array_is_not_known() -> None:
 
 
 def test_a_tensor_that_grows_by_copying() -> None:
-    def cause(rows: int, operation: str = "ConcatV2") -> Cause | None:
-        old = events.Variable("history", "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
+    def cause(rows: int, operation: str = "ConcatV2", name: str = "history") -> Cause | None:
+        old = events.Variable(name, "tensors", [rows, 1024], "float32", "GPU:0", rows * 4096)
         return request(look(variables=[old]), operation=operation, asked=64 * MIB, shape=[16384, 1024])
 
     grown = cause(8192)
     assert grown is not None and (grown.key, grown.holder) == (Key.GROWN_BY_COPYING, "history")
     assert grown.keeps_growing and actions(grown) == [Action.CONCAT_ON_HOST]
     assert cause(8191) is None and cause(16384) is None and cause(8192, "MatMul") is None
+    assert cause(8192, name="raise_from_not_ok_status.<locals>.e.__traceback__") is None, "an operand of this join"
 
 
 def test_where_only_an_operations_name_is_known_it_must_have_asked_for_each_size_again_and_again() -> None:

@@ -1,5 +1,6 @@
 """Why a single request was too large: the causes in which one step asks for more than those before. Pure."""
 
+import re
 from collections.abc import Callable
 from itertools import combinations, zip_longest
 from math import prod
@@ -65,8 +66,8 @@ _BY_ROW = (
     "tape.batch_jacobian(y, x)  # if y[i] depends only on x[i]; x: the input batch, not variables",
 )
 
-_WRAPPER = "error_handler.<locals>"
-"""A function around each call of TensorFlow's and Keras's: what its variables hold has another name in the script."""
+_WRAPPER = re.compile(r"error_handler\.<locals>|raise_from_not_ok_status\.<locals>")
+"""Functions around each call of TensorFlow's and Keras's: what their variables hold has another name in the script."""
 
 Rule = Callable[[Request], Cause | None]
 
@@ -127,7 +128,7 @@ def grown_by_copying(request: Request) -> Cause | None:
     if a.asked is None or a.shape is None or _base(a) not in _JOINS:
         return None
     stock = request.stock
-    held = [(one.name, tuple(one.shape), one.bytes) for one in stock.singles]
+    held = [(one.name, tuple(one.shape), one.bytes) for one in stock.singles if not of_call(one.name)]
     held += [
         ("", part.shape, part.requested)
         for part in stock.parts
@@ -281,7 +282,7 @@ def whole_again(request: Request) -> Cause | None:
 
 def of_call(name: str) -> bool:
     """Return whether a tensor of that *name* is held by a function around a call of TensorFlow's or Keras's."""
-    return _WRAPPER in name
+    return _WRAPPER.search(name) is not None
 
 
 def _too_large(a: Anatomy, text: str, remedy: Remedy, *code: str) -> Cause:
