@@ -82,6 +82,8 @@ def test_a_collection_of_tensors() -> None:
     assert at_once is not None and "growing" not in at_once.text, "all else may have risen"
     assert kept(look(group("losses", MANY - 1, 300 * MIB))) is None, "so few may be needed"
     assert kept(look(group("losses", MANY - 1, 500 * MIB))) is not None, "but not half of the memory"
+    features = look(group("paint.<locals>.features", 4, 300 * MIB, items=4, shape=None))
+    assert kept(features, need=replace(FULL, rose=300 * MIB)) is None, "what one step needs of several layers"
     few = look(group("epochs[*]", 4, 300 * MIB, items=4))
     assert kept(few, need=replace(FULL, rose=300 * MIB)) is not None, "but not as much as memory rose by"
     assert kept(few, need=replace(FULL, rose=299 * MIB)) is None
@@ -291,7 +293,7 @@ def wide(*names: str) -> list[events.Variable]:
         (named("sequential/dense/kernel", "sequential_1/dense_1/kernel", "sequential_2/dense_2/kernel"), 3),
         (named("net/dense/kernel", "net_1/dense/kernel") + wide("net_2/dense/kernel"), 3),  # as of a search
         (named("dense/kernel", "dense/kernel") + wide("dense/kernel"), 0),
-        (named("average", "average", "average"), 3),
+        (named("w", "w", "w"), 0),  # the layers of a script without Keras
         (named(*["net/dense/kernel"] * 3, *["net_1/dense/kernel"] * 2), 5),  # of several threads
         (named("adam/dense_kernel", "adam_1/dense_kernel", "adam_2/dense_kernel", kind="optimizer"), 3),
         (named("sequential/dense/kernel", "sequential_1/dense_1/kernel"), 0),  # as in a GAN

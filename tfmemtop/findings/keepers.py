@@ -27,8 +27,8 @@ from tfmemtop.state.windows import recorded
 from tfmemtop.units import counted, format_bytes
 
 _LOOSE, _SEVERAL = 32, 4
-"""The least number of tensors without a path, or in a list as memory rose. Fewer may be those of one step, which it
-needs."""
+"""The least number of tensors without a path, or alike in a list as memory rose. Fewer may be those of one step, which
+it needs."""
 
 _NEARLY_ALL = 0.9  # share of the bytes of variables that have gone
 
@@ -85,7 +85,7 @@ def tensors_kept(scene: Scene) -> Cause | None:
     """A list, a dict or another object of the script's keeps tensors."""
     kept = [one for one in scene.stock.kept if not one.variables and one.count > 1]
     for one in kept:
-        grew = one.items >= _SEVERAL and scene.need.rose >= one.bytes
+        grew = one.items >= _SEVERAL and one.shape is not None and scene.need.rose >= one.bytes
         # Those without a path may hang on these: with the result of a softmax, Keras keeps its logits.
         alike = sum(loose.bytes for loose in scene.stock.loose if one.shape == tuple(loose.shape or ()))
         most = one.bytes + (0 if scene.tapes else alike) >= MOST * scene.stock.in_use
@@ -255,8 +255,9 @@ def variables_kept(scene: Scene) -> Cause | None:
             remedies = _apart(scene, one.items, models, one.optimizer, copies and alike.same)
             text = f"{capital(holder_name(one.holder))} keeps {one.items} {what}: {about}"
             return _variables_kept(scene, text, one.holder, size, one.items, remedies)
-    # A model may have many layers of one kind. They are all made at once; copies are made one after another.
-    if alike.number > 2 and scene.need.rose >= whole / part and scene.matters(whole):
+    # A model may have many layers of one kind. They are all made at once; copies are made one after another. A script's
+    # own variables may have one name in all layers.
+    if "/" in alike.name and alike.number > 2 and scene.need.rose >= whole / part and scene.matters(whole):
         model, _, of_layer = alike.name.partition("/")
         what = f"{alike.number} models like {quoted(model)} are alive"
         if "/" not in of_layer:
