@@ -96,11 +96,19 @@ def test_growth_is_judged_by_the_card_that_the_run_uses() -> None:
 
 
 def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
+    full = {100: 138 * GIB}
+    later = [msgspec.structs.replace(event, t=event.t + 40) for event in busy({0: 90}, full)]
+    text = " ".join(
+        text for _, text in found_groups(review([*begin(), effective(False), *busy({0: 4}, full, 40), *later]))
+    )
+    assert text.startswith("From 35 s to 4") and " s: GPU 0 is full but idle" in text
+
+
+def test_an_idle_cache_that_was_used_again_is_not_told() -> None:
     course = review(GROWING)
     (idle,) = [t for t in course.held if isinstance(t.finding, CachedButIdle)]
     assert 17 < idle.first < 20 and 24 < idle.last < 27
-    ((_, text),) = found_groups(course)
-    assert text.startswith("From 17 s to 2") and " s: GPU 0: 886.0 MiB" in text
+    assert not [*found_groups(course)]
 
 
 def test_growth_that_was_not_had_is_the_answer() -> None:

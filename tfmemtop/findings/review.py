@@ -191,8 +191,8 @@ def _read(seen: RunReview, reading: events.DeviceReading) -> None:
 WIDTH = 96
 """Columns of a report."""
 
-_CEASES = Leak, HostGrowth, NoRoom, CachedButIdle
-"""What is no cause once it has ceased: memory that rose and then stayed as it was, a wait for room, an idle cache."""
+_CEASES = Leak, HostGrowth, NoRoom
+"""What is no cause once it has ceased: memory that rose and then stayed as it was, a wait for room."""
 
 
 def verdict(seen: RunReview) -> Cause | None:
@@ -210,14 +210,15 @@ def _over(seen: RunReview, held: HeldFinding) -> bool:
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:
-    """Return what was found in the run, the most serious first, without findings that a more serious one includes.
+    """Return what was found in the run, the most serious first, without findings that a more serious one includes, and
+    without an idle cache that was used again.
 
     Of equally serious ones, those come first that held to the run's end: figures of others were no longer true then.
     """
     failed = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
-    def left_out(finding: Finding) -> bool:
+    def left_out(finding: Finding, *, ceased: bool) -> bool:
         """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
         if finding.aside or (isinstance(finding, Noticed) and not finding.of_state):
             return True
@@ -225,8 +226,10 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
             return any(one.cause.key == Key.CONSTANTS_CAPTURED for one in failed)
         if isinstance(finding, NoRoom):
             return (finding.anatomy.pid, finding.anatomy.device) in pools
+        if isinstance(finding, CachedButIdle):
+            return ceased
         devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}
         return isinstance(finding, TightLimit | Leak) and finding.place.device in devices
 
-    found = [held for held in seen.held if not left_out(held.finding)]
+    found = [held for held in seen.held if not left_out(held.finding, ceased=seen.ceased(held.last))]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))
