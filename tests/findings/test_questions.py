@@ -96,7 +96,7 @@ def test_growth_is_judged_by_the_card_that_the_run_uses() -> None:
 
 
 def test_a_finding_that_has_ceased_is_told_with_its_time() -> None:
-    full = {100: 138 * GIB}
+    full: dict[int, int | None] = {100: 138 * GIB}
     later = [msgspec.structs.replace(event, t=event.t + 40) for event in busy({0: 90}, full)]
     text = " ".join(
         text for _, text in found_groups(review([*begin(), effective(False), *busy({0: 4}, full, 40), *later]))
