@@ -171,16 +171,17 @@ def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:
 
 
 def test_gradients_that_a_tape_adds_up_are_not_kept_by_the_script() -> None:
-    def advice(code: str) -> list[Remedy]:
+    def advice(code: str, region: str = "output") -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
         window = w.Window(number=1)
         for _ in range(60):
-            window.allocate(10 * MIB, "MatMul", shape=[10, 262144], dtype="float32")
+            window.allocate(10 * MIB, "MatMul", region, shape=[10, 262144], dtype="float32")
         line = events.Waiting(t=20.0, pid=100, operation="MatMul", file="/a/train.py", line=9, code=code)
         return actions(told(full, window.done(t=20.0), look(tapes=0), line, error(operation="MatMul")).cause)
 
     assert Action.LESS_ON_TAPE in advice("gradients = tape.gradient(loss, weights)")
     assert Action.KEEP_ARRAYS in advice("results.append(x @ y)")
+    assert Action.FEWER_ROWS in advice("results.append(x @ y)", "temp"), "scratch memory of the call that asked"
 
 
 def test_a_full_pool_names_the_few_large_tensors_that_the_script_holds() -> None:

@@ -157,10 +157,12 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         )
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
-    named_ones = (part for part in many if part.operation and "/" not in part.operation)
+    named_ones = [part for part in many if part.operation and "/" not in part.operation]
+    scratch = any(part.region == "temp" and part.operation == a.operation for part in named_ones)
     kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
     if limited and kept:  # what was run eagerly leaves so many results only if they are kept, as by a tape
         instead = Action.LESS_ON_TAPE if tape or GRADIENT in a.code else Action.KEEP_ARRAYS
+        instead = Action.FEWER_ROWS if scratch else instead
         cause = replace(cause, remedies=without_batches(cause.remedies, instead))
     beside = not tape and (_beside_training(stock, a.asked or 0) or _is_alone(a))
     if limited and beside:
@@ -179,7 +181,7 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         Kind.XLA: "XLA's buffers",
         Kind.RESULTS: "results of compiled calls",
         Kind.TENSORS: _tensors_word(stock, a.code),
-        Kind.ACTIVATIONS: "results of operations" if beside else "activations",
+        Kind.ACTIVATIONS: "scratch memory" if scratch else "results of operations" if beside else "activations",
     }
     purposes = [(words.get(kind, kind.value), size) for kind, size in known if kind is not Kind.OPTIMIZER]
     if Kind.OPTIMIZER in dict(known):
