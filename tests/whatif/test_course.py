@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tests.whatif.traced import parts
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse
-from tfmemtop.engine.sources.trace_events import trace_of
+from tfmemtop.engine.sources.trace_events import Tracer
 from tfmemtop.events.allocations import FOREVER, Call
 from tfmemtop.experiments.whatif.course import Course, course_of, runs_of
 from tfmemtop.experiments.whatif.replayer import Follows, Runs
@@ -44,7 +44,7 @@ def spared(made: list[Made], steps: list[int]) -> tuple[list[int], list[int]]:
             event += 1
     assert all(life.end != FOREVER for life in lives)
     course = PoolCourse(0, lives, at_ns=list(range(event)), in_use=[0] * event)
-    found = course_of(list(trace_of(1, "GPU:0", course, begins, [], whole=True, t=0.0)))
+    found = course_of(Tracer(1, "GPU:0").trace(course, begins, [], whole=True, t=0.0))
     return list(found.scratch), list(found.untaken)
 
 
@@ -158,3 +158,24 @@ def test_what_tensorflow_records_is_understood() -> None:
     course = course_of(parts(lines))
     assert (course.calls, course.runs) == ([Call(0, 1)], [-1, 0])
     assert runs_of(course).order == [Follows(0, event=0, before=-1, after=3)]
+
+
+def test_a_trace_goes_on_with_a_later_window_in_which_more_was_in_use() -> None:
+    def life(address: int, requested: int, begin: int, end: int = FOREVER) -> Life:
+        return Life(Alike(f"made_{requested}", "", 1, OUTPUT, requested, requested, 1), address, begin, end)
+
+    tracer = Tracer(1, "CPU:0")
+    kept, freed_later, of_step = life(0, 100, 0), life(100, 20, 1), life(200, 7, 2, 3)
+    first = PoolCourse(0, [kept, freed_later, of_step], at_ns=[0, 1, 2, 3], in_use=[100, 120, 127, 120])
+    # Until the next window one allocation was freed, and another made.
+    there = [life(0, 100, -1), life(300, 50, -1, 1)]
+    then = PoolCourse(150, [*there, life(400, 1000, 0)], at_ns=[10, 11], in_use=[1150, 1100])
+    parts = [*tracer.trace(first, [0], [], whole=True, t=1.0), *tracer.trace(then, [0], [], whole=True, t=2.0)]
+    found = course_of(parts)
+    assert [part.last for part in parts] == [True, True] and tracer.highest == 1150
+    in_use, sizes = 0, [value for who, value in found.events if not who & 1]
+    for who, value in found.events:
+        in_use += -sizes[value] if who & 1 else value
+    assert sizes == [100, 20, 7, 50, 1000] and in_use == 1100
+    assert found.requested == 1150 and found.steps == [0, 6] and found.kept == 150
+    assert found.operation_of(6) == "made_1000"

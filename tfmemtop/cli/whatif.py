@@ -17,12 +17,11 @@ from tfmemtop.cli.output import print_json, print_lines
 from tfmemtop.cli.parser import option
 from tfmemtop.cli.sessions import recorded_run
 from tfmemtop.events import Unreplayed
-from tfmemtop.experiments.session.whatif import ask, traced
+from tfmemtop.experiments.session.whatif import ask, traced, unreplayed
 from tfmemtop.experiments.whatif.settings import cards
 from tfmemtop.findings.missing import NOT_REPLAYED, unrecorded, unreplayed_text
 from tfmemtop.reports.whatif import page, to_json, views
 from tfmemtop.state import State, apply
-from tfmemtop.state.predicted import predicted
 
 
 class WhatIfArguments(ReportArguments):
@@ -60,11 +59,7 @@ def _replay(state: State) -> None:
     Raises:
         Refusal: the replay failed.
     """
-    for pool in list(traced(state)):
-        known = predicted(state, pool.device)
-        here = pool.here()
-        if here is None or any(view.pid == pool.pid and not view.replayed.is_missing for view in known):
-            continue
+    for here in filter(None, (pool.here() for pool in unreplayed(state))):
         answer = asyncio.run(ask(here))
         if answer.unreplayed is Unreplayed.NO_ANSWER:
             raise Refusal(unreplayed_text(answer))

@@ -148,18 +148,24 @@ class OperationLines(Event, tag="operation_lines", frozen=True):
     lines: Annotated[list[OperationLine], Some]
 
 
-class Trace(Event, tag="trace", frozen=True):
-    """One part of a trace: all allocations of a process in one pool, in their order, since TensorFlow made its devices.
+MOST_PARTS = 64
+"""The most parts of a trace."""
 
-    ``part`` counts from 0; ``last`` is true for the last part. ``whole`` is false if the trace ended before the process
-    had made three steps. ``packed`` are the :class:`~tfmemtop.events.allocations.TraceAllocations`, with ``events``
-    events. ``steps`` are the numbers of the events at which a step began, counted from 0 over the whole trace.
+
+class Trace(Event, tag="trace", frozen=True):
+    """One part of a trace: the allocations of a process in one pool, in their order, since TensorFlow made its devices.
+
+    After the window of the start, those follow of each later window in which more was in use, if there is room.
+    ``part`` counts from 0; ``last`` is true for the last part of a window. ``whole`` is false if the first window ended
+    before the process had made three steps. ``packed`` are the
+    :class:`~tfmemtop.events.allocations.TraceAllocations`, with ``events`` events. ``steps`` are the numbers of the
+    events at which a step began, counted from 0 over the whole trace.
 
     Memory that was in use before the trace comes first, in the order of its addresses, as allocations of no operation.
     In the first part, ``before`` is their number.
     """
 
-    keep = Newest(64, "pid", "device")
+    keep = Newest(MOST_PARTS, "pid", "device")
     once = True
 
     pid: Number

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from tfmemtop import events
+from tfmemtop.events.holders import MOST_PARTS
 from tfmemtop.events.runs import Ending, Way
 from tfmemtop.series import Series
 from tfmemtop.settings import Settings
@@ -20,7 +21,6 @@ COMPLAINTS_KEPT = 128
 FAILURES_KEPT = 16
 WINDOWS_KEPT = 4
 WINDOWS_OF_PHASES_KEPT = 16
-TRACE_PARTS_KEPT = 64
 LINES_KEPT = 4096
 """Operations whose line in the script is known."""
 CLUSTERS_KEPT = 64
@@ -62,14 +62,14 @@ class Pool(msgspec.Struct):
 
 class PoolWindows(msgspec.Struct):
     """The recorded allocations of one pool: its first window, that with the highest peak, its newest windows, those of
-    phases by their names, and the trace from the start.
+    phases by their names, and the trace.
     """
 
     first: events.Holders | None = None
     highest: events.Holders | None = None
     newest: deque[events.Holders] = msgspec.field(default_factory=lambda: deque(maxlen=WINDOWS_KEPT))
     of_phases: dict[str, events.Holders] = msgspec.field(default_factory=dict)
-    trace: deque[events.Trace] = msgspec.field(default_factory=lambda: deque(maxlen=TRACE_PARTS_KEPT))
+    trace: deque[events.Trace] = msgspec.field(default_factory=lambda: deque(maxlen=MOST_PARTS))
     replayed: events.Replayed | None = None  # that trace, under other settings
 
 

@@ -16,7 +16,7 @@ _MOST = 8  # pools of one run
 
 
 class Replays(Source):
-    """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other.
+    """Publishes :class:`Replayed` for each pool whose trace is complete, one after the other, and again if it goes on.
 
     Its worker has the lowest priority, and ends with this process.
     """
@@ -25,28 +25,36 @@ class Replays(Source):
         """The process session (``setsid``) of each worker is added to *sessions*."""
         super().__init__(stream)
         self._sessions = sessions
-        # Process and device of each trace, and the events that were known as it was complete.
-        self._waiting: asyncio.Queue[tuple[int, str, list[Event]]] = asyncio.Queue()
-        self._begun = 0
+        # By process and device: the events that were known as the trace was complete, or as it went on.
+        self._waiting: dict[tuple[int, str], list[Event]] = {}
+        self._came = asyncio.Event()
+        self._pools: set[tuple[int, str]] = set()
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         if isinstance(event, Run):
-            self._begun = 0
-        elif isinstance(event, Trace) and event.last and self._begun < _MOST and not is_pinned(event.device):
+            self._pools.clear()
+        elif isinstance(event, Trace) and event.last and not is_pinned(event.device):
             # No setting of tfmemtop changes a pinned pool.
-            self._begun += 1
+            pool = event.pid, event.device
+            if pool not in self._pools and len(self._pools) >= _MOST:
+                return
+            self._pools.add(pool)
+            self._waiting[pool] = self._stream.backlog.events()
+            self._came.set()
             if not self._tasks:
                 self._keep_doing(self._replay())
-            self._waiting.put_nowait((event.pid, event.device, self._stream.backlog.events()))
 
     async def _replay(self) -> None:
         while True:
-            pid, device, known = await self._waiting.get()
-            asked = await asyncio.to_thread(_request, known, pid, device)
-            if asked is not None:
-                answer = await self._ask(asked)
-                self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
+            await self._came.wait()
+            self._came.clear()
+            while self._waiting:
+                pid, device = pool = next(iter(self._waiting))
+                asked = await asyncio.to_thread(_request, self._waiting.pop(pool), pid, device)
+                if asked is not None:
+                    answer = await self._ask(asked)
+                    self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
 
     async def _ask(self, asked: bytes) -> Replayed:
         """Start a worker that replays *asked*, and return its answer."""

@@ -1,4 +1,4 @@
-"""Makes the trace of a pool: all allocations of its start window, in their order, as events of bounded size."""
+"""Makes the trace of a pool, for replays: its recorded allocations in their order, as events of bounded size."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -8,7 +8,7 @@ from tfmemtop.engine.sources.pool_replay import Life, PoolCourse
 from tfmemtop.engine.sources.window_file import CallStart
 from tfmemtop.events import Trace
 from tfmemtop.events.allocations import FOREVER, MOST_OF_PART, Call, TraceAllocations, pack
-from tfmemtop.events.holders import MOST_PACKED
+from tfmemtop.events.holders import MOST_PACKED, MOST_PARTS
 from tfmemtop.events.machine import is_gpu
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
@@ -123,101 +123,133 @@ _STEPS = 4096  # of one part
 _BEFORE = 0  # the thread's number for allocations that were there before the first event
 
 
-def trace_of(
-    pid: int,
-    device: str,
-    course: PoolCourse,
-    steps: list[int],
-    calls: list[CallStart],
-    *,
-    whole: bool,
-    t: float,
-) -> Iterator[Trace]:
-    """Yield the parts of the trace of *course*. *steps* are its events at which a step began.
+class Tracer:
+    """The trace of one pool: all allocations of its start window, then those of later windows in which more was in use.
 
-    *calls* are all calls of functions and sessions in the process. If a run is called again from within, its first call
-    counts. *t* is the time of the parts. The
-    free of something unknown is left out. An allocation that must have been freed, although no free was recorded, is
-    freed where something else was allocated in its place.
+    Between two windows, what was freed is freed and what was allocated is allocated in one go, as the chunks show. An
+    allocation of the same bytes at the same address is taken to be the same: a steady training does not change these.
     """
-    started = {call.run: call for call in reversed(calls)}
-    calls = sorted(started.values())
-    runs = {call.run: number for number, call in enumerate(calls)}
-    threads: dict[int, int] = {}
-    events, made, places = _in_order(course, threads)
-    places.append(len(events))
-    begins = [places[step] for step in steps]
-    begun = [
-        Call(threads.setdefault(call.thread, len(threads)), places[bisect_left(course.at_ns, call.at_ns)])
-        for call in calls
-    ]
-    scratch = Scratch(course, steps) if is_gpu(device) else None
-    names: dict[str, int] = {"": -1}
-    at = first = part = 0  # the places of the part's first event and its first allocation
-    while at < len(events) or part == 0:
-        count = MOST_OF_PART
-        while True:
-            end = min(at + count, len(events))
-            last = end == len(events)
-            lives = made[first : first + sum(not who & 1 for who, _ in events[at:end])]
-            new = list(dict.fromkeys(life.alike.operation for life in lives if life.alike.operation not in names))
-            known = names | {name: number for number, name in enumerate(new, len(names) - 1)}
-            spared = [(number, life) for number, life in enumerate(lives, first) if scratch and scratch.has(life)]
-            content = TraceAllocations(
-                names=new,
-                events=events[at:end],
-                operations=[known[life.alike.operation] for life in lives],
-                runs=[runs.get(life.run, -1) if life.begin >= 0 else -1 for life in lives],
-                scratch=[number for number, life in spared],
-                untaken=[number for number, life in spared if scratch and scratch.is_untaken(life)],
-                calls=[call for call in begun if at <= call.event < end or (last and call.event == end)],
+
+    def __init__(self, pid: int, device: str) -> None:
+        self._pid, self._device = pid, device
+        self._names = {"": -1}
+        self._threads = {(0, 0): _BEFORE}  # by window and the file's number
+        self._alive: dict[tuple[int, int], int] = {}  # by address and requested bytes: the allocation's number
+        self._windows = self._events = self._made = self._calls = self._parts = 0
+        self.highest = 0
+        """The most bytes in use in the windows of the trace."""
+
+    def trace(
+        self, course: PoolCourse, steps: list[int], calls: list[CallStart], *, whole: bool, t: float
+    ) -> list[Trace]:
+        """Return the parts of the trace that *course*, a window's, adds; empty if they are too many.
+
+        *steps* are its events at which a step began. *calls* are all calls of functions and sessions in the process. If
+        a run is called again from within, its first call counts. *t* is the time of the parts. The free of something
+        unknown is left out. An allocation that must have been freed, although no free was recorded, is freed where
+        something else was allocated in its place.
+        """
+        self._windows += 1
+        self.highest = max(self.highest, course.before, *course.in_use)
+        started = {call.run: call for call in reversed(calls)}
+        calls = sorted(started.values())
+        runs = {call.run: number for number, call in enumerate(calls, self._calls)}
+        self._calls += len(calls)
+        events, made, places = self._in_order(course)
+        places = [self._events + place for place in (*places, len(events))]
+        begins = [places[step] for step in steps]
+        begun = [Call(self._thread(call.thread), places[bisect_left(course.at_ns, call.at_ns)]) for call in calls]
+        scratch = Scratch(course, steps) if is_gpu(self._device) else None
+        parts: list[Trace] = []
+        at = first = 0  # the places of the part's first event and its first allocation
+        while at < len(events) or not parts:
+            count = MOST_OF_PART
+            while True:
+                end = min(at + count, len(events))
+                last = end == len(events)
+                lives = made[first : first + sum(not who & 1 for who, _ in events[at:end])]
+                new = list(
+                    dict.fromkeys(one.alike.operation for one in lives if one.alike.operation not in self._names)
+                )
+                known = self._names | {name: number for number, name in enumerate(new, len(self._names) - 1)}
+                numbered = enumerate(lives, self._made + first)
+                spared = [(number, life) for number, life in numbered if scratch and scratch.has(life)]
+
+                def within(event: int, begin: int = at, end: int = end, last: bool = last) -> bool:
+                    return begin <= event - self._events < end or (last and event - self._events == end)
+
+                content = TraceAllocations(
+                    names=new,
+                    events=events[at:end],
+                    operations=[known[life.alike.operation] for life in lives],
+                    runs=[runs.get(life.run, -1) if life.begin >= 0 else -1 for life in lives],
+                    scratch=[number for number, life in spared],
+                    untaken=[number for number, life in spared if scratch and scratch.is_untaken(life)],
+                    calls=[call for call in begun if within(call.event)],
+                )
+                packed = pack(content)
+                if len(packed) <= MOST_PACKED:
+                    break
+                count //= 2
+            part = self._parts + len(parts)
+            parts.append(
+                Trace(
+                    t=t,
+                    pid=self._pid,
+                    device=self._device,
+                    part=part,
+                    last=last,
+                    whole=whole,
+                    events=end - at,
+                    lost=course.lost() if last else 0,
+                    before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
+                    steps=[begin for begin in begins if within(begin)][:_STEPS],
+                    packed=packed,
+                )
             )
-            packed = pack(content)
-            if len(packed) <= MOST_PACKED:
-                break
-            count //= 2
-        yield Trace(
-            t=t,
-            pid=pid,
-            device=device,
-            part=part,
-            last=last,
-            whole=whole,
-            events=end - at,
-            lost=course.lost() if last else 0,
-            before=sum(life.begin < 0 for life in course.lives) if part == 0 else 0,
-            steps=[begin for begin in begins if at <= begin < end or (last and begin == end)][:_STEPS],
-            packed=packed,
-        )
-        at, first, part, names = end, first + len(lives), part + 1, known
+            at, first, self._names = end, first + len(lives), known
+        self._events += len(events)
+        self._made += len(made)
+        self._parts += len(parts)
+        return parts if self._parts <= MOST_PARTS else []
+
+    def _thread(self, number: int) -> int:
+        """Return the trace's number of the thread that has this *number* in the newest window's file."""
+        return self._threads.setdefault((self._windows, number), len(self._threads))
+
+    def _in_order(self, course: PoolCourse) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
+        """Return the events that *course* adds, its new allocations, and for each of its events the place in these."""
+        ended: dict[int, list[Life]] = defaultdict(list)
+        for life in course.lives:
+            if life.end != FOREVER:
+                ended[life.end].append(life)
+        there = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
+        numbers = {id(one): self._alive.pop(_place(one), None) for one in there}
+        events = [(_BEFORE << 1 | 1, gone) for gone in self._alive.values()]
+        made: list[Life] = []
+
+        def begin(life: Life, thread: int) -> None:
+            numbers[id(life)] = self._made + len(made)
+            made.append(life)
+            events.append((thread << 1, life.alike.requested))
+
+        for life in there:
+            if numbers[id(life)] is None:
+                begin(life, _BEFORE)
+        begun = iter(course.lives[len(there) :])
+        following = next(begun, None)
+        places = []
+        for event in range(len(course.at_ns)):
+            places.append(len(events))
+            for life in ended.pop(event, ()):
+                freed_by = self._thread(life.thread if life.freed_by is None else life.freed_by)
+                events.append((freed_by << 1 | 1, numbers[id(life)] or 0))
+            if following is not None and following.begin == event:
+                begin(following, self._thread(following.thread))
+                following = next(begun, None)
+        self._alive = {_place(life): numbers[id(life)] or 0 for life in course.lives if life.end == FOREVER}
+        return events, made, places
 
 
-def _in_order(course: PoolCourse, threads: dict[int, int]) -> tuple[list[tuple[int, int]], list[Life], list[int]]:
-    """Return all events of the trace, its allocations, and for each event of the course its place in the trace.
-
-    *threads* maps the file's numbers of threads to those in the trace. Threads that are missing in *threads* are added
-    to it.
-    """
-    ended: dict[int, list[Life]] = defaultdict(list)
-    for life in course.lives:
-        if life.end != FOREVER:
-            ended[life.end].append(life)
-    made = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
-    events = [(_BEFORE << 1, life.alike.requested) for life in made]
-    if made:
-        threads[0] = _BEFORE
-    numbers = {id(life): number for number, life in enumerate(made)}
-    begun = iter(course.lives[len(made) :])
-    following = next(begun, None)
-    places = []
-    for event in range(len(course.at_ns)):
-        places.append(len(events))
-        for life in ended.pop(event, ()):
-            thread = life.thread if life.freed_by is None else life.freed_by
-            events.append((threads.setdefault(thread, len(threads)) << 1 | 1, numbers[id(life)]))
-        if following is not None and following.begin == event:
-            numbers[id(following)] = len(made)
-            made.append(following)
-            events.append((threads.setdefault(following.thread, len(threads)) << 1, following.alike.requested))
-            following = next(begun, None)
-    return events, made, places
+def _place(life: Life) -> tuple[int, int]:
+    return life.address, life.alike.requested

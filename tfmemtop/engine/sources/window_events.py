@@ -1,4 +1,4 @@
-"""Makes events from a window file: the holders of each pool and, of the start window, all allocations in their order.
+"""Makes events from a window file: the holders of each pool and, for replays, the allocations in their order.
 
 An allocation that outlives its window keeps its name in the next one: :class:`Known` stores the names.
 """
@@ -10,11 +10,12 @@ from operator import itemgetter
 
 from tfmemtop.engine.sources.holders_event import WindowPart, holders_of
 from tfmemtop.engine.sources.pool_replay import Alike, Life, PoolCourse, after_chunks, before_records, replay
-from tfmemtop.engine.sources.trace_events import trace_of
+from tfmemtop.engine.sources.trace_events import Tracer
 from tfmemtop.engine.sources.window_file import AT_NS, POOL, ChunkInUse, PythonRun, Record, WindowFile
 from tfmemtop.events import Damage, Holders, Opened, ScriptPhase, Trace, Window
 from tfmemtop.events.allocations import FOREVER, MOST_EVENTS
 from tfmemtop.events.damage import Damaged
+from tfmemtop.events.replayed import HIGHER_LATER
 
 KNOWN = 65_536
 """The most allocations of one pool whose names are kept from one window to the next. The largest are kept."""
@@ -44,6 +45,8 @@ class Known:
 
     def __init__(self) -> None:
         self._pools: dict[str, dict[int, Alike]] = {}
+        self.tracers: dict[str, Tracer] = {}
+        """By device: the trace, to which a window may add."""
 
     def name(self, device: str, chunk: ChunkInUse) -> Alike:
         """Return what is known of *chunk*. Its operation is empty if nothing but its sizes is known."""
@@ -103,9 +106,14 @@ def events_of(
         if window.opened is Opened.START and (window.last or window.reading is Opened.ASKED):
             for name, part in _of_phases(file, course, _highest(phases, device), parts, clock):
                 yield holders_of(window, device, course, part, clock=clock, t=t, phase=name)
-            begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
-            whole = len(file.steps) >= WHOLE_STEPS
-            yield from trace_of(window.pid, device, course, begins, file.calls, whole=whole, t=t)
+            known.tracers[device] = Tracer(window.pid, device)
+        elif (
+            device not in known.tracers or max(course.in_use, default=0) <= HIGHER_LATER * known.tracers[device].highest
+        ):
+            continue
+        begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
+        whole = window.opened is not Opened.START or len(file.steps) >= WHOLE_STEPS
+        yield from known.tracers[device].trace(course, begins, file.calls, whole=whole, t=t)
 
 
 def _by_pool(records: list[Record]) -> dict[int, list[Record]]:

@@ -52,6 +52,7 @@ class SessionFit:
         self._now = 0.0
         self._ended = 0.0  # when the run of the current try ended
         self._unreplayed: set[tuple[int, str]] = set()  # pools whose trace is complete
+        self._traced: dict[tuple[int, str], int] = {}  # by pool: the events of its trace
 
     @property
     def going(self) -> bool:
@@ -155,10 +156,15 @@ class SessionFit:
 
     def _see(self, event: events.Event) -> None:
         self._watch.take(event)
-        if isinstance(event, events.Trace) and event.last and not is_pinned(event.device):
-            self._unreplayed.add((event.pid, event.device))
+        if isinstance(event, events.Trace) and not is_pinned(event.device):
+            pool = event.pid, event.device
+            self._traced[pool] = (self._traced.get(pool, 0) if event.part else 0) + event.events
+            if event.last:
+                self._unreplayed.add(pool)
         elif isinstance(event, events.Replayed):
-            self._unreplayed.discard((event.pid, event.device))
+            pool = event.pid, event.device
+            if event.is_missing or event.events >= self._traced.get(pool, 0):  # else the trace has gone on
+                self._unreplayed.discard(pool)
 
     def _over(self) -> list[events.Command]:
         """Process the end of the current try. It is judged as soon as its recorded allocations have been replayed."""

@@ -19,6 +19,7 @@ from tfmemtop.findings.missing import only_asked
 from tfmemtop.state import State
 from tfmemtop.state.lookup import limit_of, of_run
 from tfmemtop.state.model import Hooked
+from tfmemtop.state.predicted import predicted
 
 WORKER = "tfmemtop.experiments.whatif.worker"
 _LONGEST = 500  # characters of the last line that is told
@@ -57,6 +58,17 @@ def traced(state: State) -> Iterator[Traced]:
                     version = hooked.hello.tensorflow or ""
                     asked = Asked(hooked.hello.tensorflow_path or "", version, _present(hooked, device), state.now)
                     yield Traced(pid, device, asked, parts)
+
+
+def unreplayed(state: State) -> list[Traced]:
+    """Return the pools in *state* whose trace was not replayed, could not be, or has gone on since."""
+    answered = {(view.pid, view.device): view.replayed for view in predicted(state) if not view.replayed.is_missing}
+    return [
+        pool
+        for pool in traced(state)
+        if (known := answered.get((pool.pid, pool.device))) is None
+        or known.events < sum(part.events for part in pool.parts)
+    ]
 
 
 def still_traced(state: State) -> Iterator[int]:

@@ -10,7 +10,7 @@ from textual.geometry import clamp
 
 from tfmemtop.events import HoldersNow, SettingReplayed
 from tfmemtop.experiments.session.session import Session
-from tfmemtop.experiments.session.whatif import ask, still_traced, traced
+from tfmemtop.experiments.session.whatif import ask, still_traced, unreplayed
 from tfmemtop.failure import describe, reason
 from tfmemtop.findings.missing import only_tensorflow, unreplayed_remedy, unreplayed_text
 from tfmemtop.findings.rules.attached import NO_ALLOCATIONS
@@ -150,8 +150,7 @@ class WhatIfPanel(CoveringPanel):
     async def _replay(self) -> None:
         """Have the recorded traces replayed, and draw each answer when it is in the state."""
         state = self.session.state
-        known = {(view.pid, view.device) for view in predicted(state) if not view.replayed.is_missing}
-        pools = [pool for pool in traced(state) if (pool.pid, pool.device) not in known]
+        pools = unreplayed(state)
         here = [found for pool in pools if (found := pool.here())]
         self.said = REPLAYING if here else NOT_HERE
         if not pools:
