@@ -63,6 +63,7 @@ CHANGES = [
     (["n", "3", "4", 1], "n: 3 → 4", "tf.constant(n)"),
     (["settings", "<Settings>", "<Settings>", 1], "settings: <Settings> → another <Settings>", "Settings()"),
     (["more", "", "4", 1], "more: none → 4", "tf.constant(n)"),
+    (["past[12]", "", "float32[4,2]", 1], "past[12]: none → float32[4,2]", "tf.stack(past)"),
 ]
 
 

@@ -184,6 +184,7 @@ class Action:
     ONE_DATASET = Remedy("make one Dataset before the loop: pass it the data")
     FIX_SHAPES = Remedy("use shapes and sizes that do not change, such as by padding to a few sizes")
     FIX_ARGUMENTS = Remedy("pass tensors instead of Python values, or fix the input_signature")
+    STACK_LIST = Remedy("pass one tensor, tf.stack(the list), instead of a list of tensors whose length changes")
     ONE_GRAPH = Remedy("use reduce_retracing=True, or an input_signature with None: one graph then serves all lengths")
     COMPILE_ONCE = Remedy("make and compile a model once, and give it batches of one shape")
     JAX_GROWTH_ON = Remedy(

@@ -74,7 +74,8 @@ class Retraced(Finding, frozen=True):
     def remedies(self) -> tuple[Remedy, ...]:
         if self.of_keras:
             return (Action.COMPILE_ONCE,)
-        return (Action.ONE_GRAPH if _lengths_differ(self) else Action.FIX_ARGUMENTS,)
+        longer = self.changed and not self.mostly_anew and _kind(self.changed[0]) is _LISTS
+        return (Action.ONE_GRAPH if _lengths_differ(self) else Action.STACK_LIST if longer else Action.FIX_ARGUMENTS,)
 
     @property
     def said(self) -> Said:
@@ -168,6 +169,13 @@ _OBJECTS = (
 )
 
 
+_LISTS = (
+    "@tf.function(reduce_retracing=True)",
+    "def step(x, past): ...",
+    "step(x, tf.stack(past))  # where a list of tensors becomes longer",
+)
+
+
 _ONCE = (
     "step = tf.function(step)  # once, before the loop, not in it",
     "for x in batches:",
@@ -184,7 +192,7 @@ def code(found: Retraced) -> tuple[str, ...]:
     if _lengths_differ(found):
         return _specified(found.changed[0], found.function)
     kinds = {_kind(one) for one in found.changed} or {_SHAPES, _NUMBERS}
-    blocks = [block for block in (_SHAPES, _NUMBERS, _OBJECTS) if block in kinds]
+    blocks = [block for block in (_SHAPES, _NUMBERS, _OBJECTS, _LISTS) if block in kinds]
     return tuple(line for number, block in enumerate(blocks) for line in (*([""] if number else []), *block))
 
 
@@ -213,6 +221,8 @@ def _specified(one: Changed, function: str) -> tuple[str, ...]:
 def _kind(one: Changed) -> tuple[str, ...]:
     if "<" in one.before[:1] + one.after[:1]:
         return _OBJECTS
+    if one.argument.endswith("]") and not (one.before and one.after):
+        return _LISTS  # it has more items, or fewer
     return _SHAPES if one.after.endswith("]") else _NUMBERS
 
 
