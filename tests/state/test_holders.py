@@ -311,6 +311,14 @@ def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs
     }
 
 
+def test_memory_without_an_operation_is_xlas_on_a_gpu_alone() -> None:
+    for device, kind in (("GPU:0", Kind.XLA), ("CPU:0", Kind.UNKNOWN)):
+        window = w.Window(device=device)
+        window.allocate(3 * MIB, "", region="")
+        (row,) = standing(window.done(), hooked(), By.KIND).rows
+        assert row.kind is kind and row.bytes == 3 * MIB
+
+
 def test_what_xla_tries_while_it_compiles_is_told_from_what_a_call_needs() -> None:
     """As on an H200: cuDNN's algorithms are tried with large buffers, which no later call asks for."""
     compiling = w.Window()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tfmemtop import events
 from tfmemtop.events.allocations import FOREVER
+from tfmemtop.events.machine import is_gpu
 from tfmemtop.state.compiled_calls import results, tried
 from tfmemtop.state.holdings import OPTIMIZER, TENSORS, VARIABLES
 from tfmemtop.state.located import Listed, located, other_values, sources, unlisted, values_by_name
@@ -223,7 +224,17 @@ class Attribution:
                     self.of[at] = replace(one, kind=Kind(told), layer="")
 
     def _of_calls(self, course: WindowCourse, window: events.Holders) -> None:
-        """Set the owners of what compiled calls return, and of what XLA tries while it compiles their function."""
+        """Set the owners of what compiled calls return, and of what XLA tries while it compiles their function.
+
+        In the pool of a GPU, all but XLA names the operation that it needs memory for, also where no call has ended yet
+        of which it is known that it is compiled.
+        """
+        if not self._compiled and is_gpu(window.device):
+            own = {id(owner): replace(owner, kind=Kind.XLA) for owner in self.of if owner.kind is Kind.UNKNOWN}
+            for place, begin in enumerate(course.begins):
+                if begin >= 0:
+                    self.of[place] = own.get(id(self.of[place]), self.of[place])
+            return
         places = [place for place, owner in enumerate(self.of) if owner.kind is Kind.XLA and owner.cluster is None]
         windows = recorded(self._hooked.windows.get(window.device))
         later = [one for one in windows if one.function == self._compiled and one.began >= window.ended]
@@ -362,7 +373,8 @@ _last: list[tuple[tuple[object, ...], Attribution]] = []
 def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
     """Return the window's owners, cached for as long as the data that they are computed from is the same."""
     found = sources(window, hooked)
-    basis = window, hooked, *found.censuses, found.look, *hooked.clusters.values(), *hooked.lines.values()
+    windows = recorded(hooked.windows.get(window.device))
+    basis = window, hooked, *windows, *found.censuses, found.look, *hooked.clusters.values(), *hooked.lines.values()
     for place, (known, answer) in enumerate(_last):
         if len(known) == len(basis) and all(map(lambda a, b: a is b, known, basis)):
             _last.insert(0, _last.pop(place))
