@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Set
-from itertools import pairwise
+from functools import lru_cache
 from operator import le
 
 import msgspec
@@ -19,7 +19,7 @@ from tfmemtop.state.holders import Part
 from tfmemtop.state.inventory import Group, Inventory
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Phase, named
-from tfmemtop.state.windows import WindowCourse, recorded, unpacked
+from tfmemtop.state.windows import REMEMBERED, WindowCourse, recorded, unpacked
 from tfmemtop.tensorflow_text import XLA_RAN_OUT
 from tfmemtop.units import MIB
 
@@ -169,7 +169,12 @@ def largest_before(
             ):
                 return None
             wider = shape is not None and name is None and _is_of_another_width(known, shape)
-            layer = shape and one_name and known[:1] == shape[:1] and not _again(course, kind)
+            layer = (
+                shape
+                and one_name
+                and known[:1] == shape[:1]
+                and _rises(window)[course.name(kind), kind.requested] < MANY
+            )
             if (wider or layer) and not same:
                 continue
             at_line = name is not None and _is_at(line, hooked, course.name(kind))
@@ -259,10 +264,17 @@ def _made_by(before: float, window: Holders, course: WindowCourse) -> list[tuple
     return [(course.kinds[place], past[place], place in freed) for place in sorted(past)]
 
 
-def _again(course: WindowCourse, kind: Holding) -> bool:
-    """Return whether an operation asked for *kind* many times after a smaller size: in many steps, not in one."""
-    sizes = [course.kinds[at].requested for at in course.holdings if course.name(course.kinds[at]) == course.name(kind)]
-    return sum(one < two == kind.requested for one, two in pairwise(sizes)) >= MANY
+@lru_cache(REMEMBERED)
+def _rises(window: Holders) -> Counter[tuple[str, int]]:
+    """Return how often each operation asked for as many bytes just after it asked for fewer: once a step, or once."""
+    course = unpacked(window)
+    kinds = [(course.name(kind), kind.requested) for kind in course.kinds]
+    found, newest = Counter[tuple[str, int]](), dict[str, int]()
+    for name, asked in (kinds[place] for place in course.holdings):
+        if newest.get(name, asked) < asked:
+            found[name, asked] += 1
+        newest[name] = asked
+    return found
 
 
 def _same(one: str, other: str, *, whole: bool) -> bool:
