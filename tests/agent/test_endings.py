@@ -96,6 +96,7 @@ def test_no_exception_of_the_scripts(monitor: Monitor, script: Script, tmp_path:
 
 
 ERRORS = '''
+import multiprocessing
 import pickle
 import tensorflow as tf
 for kind, message in [
@@ -108,6 +109,9 @@ for kind, message in [
 ]:
     error = kind(None, None, message)
     assert pickle.loads(pickle.dumps(error)).message == message
+child, parent = multiprocessing.Pipe()  # as a pool passes on what a worker has raised
+child.send_bytes(pickle.dumps(tf.errors.InternalError(None, None, "??? when allocating")).replace(b"???", b"OOM"))
+assert parent.recv().message == "OOM when allocating"
 kept = [tf.Variable(tf.zeros([1 << 20])) for _ in range(4)]
 class Late:
     def __del__(self):

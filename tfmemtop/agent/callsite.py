@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 _CODE = 120  # characters
 
-_LIBRARIES = {"tensorflow", "keras", "tf_keras", __name__.split(".")[0], *getattr(sys, "stdlib_module_names", ())}
+_OWN = __name__.split(".")[0]
+_LIBRARIES = {"tensorflow", "keras", "tf_keras", _OWN, *getattr(sys, "stdlib_module_names", ())}
 _SHELLS, _SHELL = "IPython.core.interactiveshell", "InteractiveShell"
 
 
@@ -79,12 +80,25 @@ def line_in(trace: "Optional[TracebackType]", installed: "Callable[[str], bool]"
 
 def _of_library(frame: "FrameType") -> bool:
     generated = "/__autograph_generated_file" in frame.f_code.co_filename  # of what AutoGraph makes of a function
-    return generated or str(frame.f_globals.get("__name__")).split(".")[0] in _LIBRARIES
+    return generated or _root(frame) in _LIBRARIES
+
+
+def _root(frame: "FrameType") -> str:
+    """Return the name of the package whose code runs in *frame*."""
+    return str(frame.f_globals.get("__name__")).split(".")[0]
 
 
 def callers_line() -> Line:
     """Return the line of the script that called TensorFlow, which called the agent."""
     return line_of(sys._getframe(1))
+
+
+def received() -> bool:
+    """Return whether the agent was called as an object that another process has sent is made here."""
+    frame: "Optional[FrameType]" = sys._getframe(1)
+    while frame is not None and (_root(frame) == _OWN or frame.f_code.co_name == "__init__"):
+        frame = frame.f_back
+    return frame is not None and _root(frame) == "multiprocessing"
 
 
 def name_in_events(file: str) -> str:

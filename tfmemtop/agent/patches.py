@@ -5,7 +5,7 @@ from _weakref import ref
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
-from .callsite import callers_line
+from .callsite import callers_line, received
 from .failures import is_exhaustion
 from .parts import Parts
 from .phases import Phase
@@ -269,9 +269,12 @@ class Patches:
             self._guarded("read:allocators", self._initialised, *self.latest)
 
     def _error_made(self, outcome: Outcome) -> None:
-        """Report each failed allocation once, although TensorFlow may make several exceptions for it."""
+        """Report each failed allocation once, although TensorFlow may make several exceptions for it.
+
+        One that another process has sent is that process's own.
+        """
         text = outcome.args[0]._message if outcome.error is None else None
-        if type(text) is str and is_exhaustion(text):
+        if type(text) is str and is_exhaustion(text) and not received():
             now, (last, at) = monotonic(), self._failed
             self._failed = text, now
             if now - at >= _SAME_S or (text not in last and last not in text):
