@@ -95,7 +95,7 @@ def callers_line() -> Line:
 
 def received() -> bool:
     """Return whether the agent was called as an object that another process has sent is made here."""
-    frame: "Optional[FrameType]" = sys._getframe(1)
+    frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and (_root(frame) == _OWN or frame.f_code.co_name == "__init__"):
         frame = frame.f_back
     return frame is not None and _root(frame) == "multiprocessing"
