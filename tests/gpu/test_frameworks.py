@@ -9,7 +9,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -143,16 +142,10 @@ x = cupy.full((2048, 2048), 0.5, dtype="f4")
 wait = lambda x: cupy.cuda.Device().synchronize()
 """,
 }
-TIMED = """
-import sys, time
-for _ in range(50):
+TRAINED = """
+for _ in range(500):
     x = step(x)
 wait(x)
-began = time.perf_counter()
-for _ in range(3000):
-    x = step(x)
-wait(x)
-print((time.perf_counter() - began) / 3000, file=sys.stderr)
 print(float(x[0, 0]), x.shape, x.dtype)
 """
 
@@ -160,14 +153,9 @@ print(float(x[0, 0]), x.shape, x.dtype)
 @pytest.mark.parametrize("name", [name for name in INSTALLED if name in STEPS])
 def test_a_training_is_alike_bare_and_recorded(name: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text(STEPS[name] + TIMED)
-    ratios = []
-    for pair in range(7):
-        bare = subprocess.run(
-            [sys.executable, str(script)], env=os.environ, capture_output=True, text=True, check=True, timeout=500
-        )
-        done, _ = record(kept(tmp_path) / f"{name}-{pair}.jsonl", [], str(script))
-        assert (done.returncode, done.stdout) == (0, bare.stdout)
-        ratios.append(float(done.stderr.splitlines()[0]) / float(bare.stderr.splitlines()[-1]))
-    print(f"{name}: a step under tfmemtop takes {median(ratios):.4f}× the time (of {sorted(ratios)})")
-    assert median(ratios) <= 1.01  # 1.002 needs more pairs than a test has
+    script.write_text(STEPS[name] + TRAINED)
+    bare = subprocess.run(
+        [sys.executable, str(script)], env=os.environ, capture_output=True, text=True, check=True, timeout=500
+    )
+    done, _ = record(kept(tmp_path) / f"{name}.jsonl", [], str(script))
+    assert (done.returncode, done.stdout) == (0, bare.stdout)
