@@ -21,7 +21,6 @@ from tfmemtop.findings.request import (
 from tfmemtop.findings.scene import MANY
 from tfmemtop.state.anatomy import Anatomy
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import By, standing
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.windows import recorded, unpacked
@@ -180,7 +179,7 @@ def longer_loop(request: Request) -> Cause | None:
     newest = max((window.began for window in windows if window.began <= request.t), default=0.0)
     # What ended later, or without a function, may be of the step that found no room.
     before = [window for window in windows if window.function and window.ended <= min(newest, request.began)]
-    past = [found for window in before if (found := _ended_rounds(window, request.hooked, operation))]
+    past = [found for window in before if (found := _ended_rounds(window, operation))]
     most = max(past, default=0)
     if rounds < _ROUNDS or rounds < _MORE_ROUNDS * most:
         return None
@@ -203,11 +202,11 @@ def longer_loop(request: Request) -> Cause | None:
     )
 
 
-def _ended_rounds(window: Holders, hooked: Hooked, operation: str) -> int:
+def _ended_rounds(window: Holders, operation: str) -> int:
     """Return the rounds of a loop with *operation* at the peak of *window*; zero if the loop had not ended with it."""
-    last = len(unpacked(window).times) - 1
+    course = unpacked(window)
+    made = {number for number, kind in enumerate(course.kinds) if course.name(kind) == operation}
     peak, end = (
-        sum(part.count for row in rows.holders for part in row.parts if part.operation == operation)
-        for rows in (standing(window, hooked, By.OPERATION), standing(window, hooked, By.OPERATION, last))
+        sum(course.holdings[place] in made for place in course.alive(at)) for at in (window.peak_at, course.events - 1)
     )
     return peak if end < peak else 0
