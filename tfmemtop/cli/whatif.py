@@ -5,7 +5,7 @@ example: tfmemtop whatif run.jsonl
 
 FILE is a recording, or the name of a session, see tfmemtop ls. Without FILE it is the last session.
 
-The allocations of the run's first steps are replayed in TensorFlow's own allocator, with growth on and off and under
+The run's recorded allocations are replayed in TensorFlow's own allocator, with growth on and off and under
 many limits. The replay runs on this machine and needs no GPU. --device chooses one of several logical devices.
 """
 
