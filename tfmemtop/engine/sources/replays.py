@@ -2,17 +2,19 @@
 
 import asyncio
 import os
+from contextlib import suppress
 
 import msgspec
 
 from tfmemtop import boot
 from tfmemtop.engine.sources.source import Source, helper_output
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import Event, Replayed, Run, Trace, Unreplayed
+from tfmemtop.events import Event, Replayed, Run, RunEnd, Trace, Unreplayed
 from tfmemtop.events.machine import is_pinned
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run
+_REST = 20  # times as long as a replay took, no other of its pool follows while the run goes on
 
 
 class Replays(Source):
@@ -29,11 +31,15 @@ class Replays(Source):
         self._waiting: dict[tuple[int, str], list[Event]] = {}
         self._came = asyncio.Event()
         self._pools: set[tuple[int, str]] = set()
+        self._over = asyncio.Event()
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         if isinstance(event, Run):
             self._pools.clear()
+            self._over.clear()
+        elif isinstance(event, RunEnd):
+            self._over.set()
         elif isinstance(event, Trace) and event.last and not is_pinned(event.device):
             # No setting of tfmemtop changes a pinned pool.
             pool = event.pid, event.device
@@ -46,15 +52,21 @@ class Replays(Source):
                 self._keep_doing(self._replay())
 
     async def _replay(self) -> None:
+        took_s: dict[tuple[int, str], float] = {}
         while True:
             await self._came.wait()
             self._came.clear()
             while self._waiting:
-                pid, device = pool = next(iter(self._waiting))
+                pid, device = pool = min(self._waiting, key=lambda one: one in took_s)
+                if pool in took_s:  # a leak's trace goes on often
+                    with suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._over.wait(), _REST * took_s[pool])
+                began = self._stream.now()
                 asked = await asyncio.to_thread(_request, self._waiting.pop(pool), pid, device)
                 if asked is not None:
                     answer = await self._ask(asked)
                     self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
+                    took_s[pool] = self._stream.now() - began
 
     async def _ask(self, asked: bytes) -> Replayed:
         """Start a worker that replays *asked*, and return its answer."""
