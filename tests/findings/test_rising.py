@@ -97,6 +97,15 @@ def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:
     assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=50)
 
 
+def test_a_cache_whose_size_varies_once_it_is_full_is_not_told_as_rising() -> None:
+    def told(seconds: int) -> bool:
+        use = [min(4 * MIB * i, 120 * MIB + (i % 7) * MIB + i // 4 * MIB) for i in range(seconds)]
+        stream = [reading(3.0 + i / 2, GIB // 8 + use[i // 2], pool=4 * GIB, limit=4 * GIB) for i in range(2 * seconds)]
+        return Leak in found(begin(), effective(True), stream)
+
+    assert told(32) and not any(told(seconds) for seconds in range(46, 60))
+
+
 def test_a_rise_that_comes_once_an_epoch_is_told_within_a_minute() -> None:
     def told(epoch_s: int, kept: int, seconds: int = 60) -> bool:
         each = [GIB + kept * (i // (10 * epoch_s)) + MIB * (i % 3) for i in range(seconds * 10)]

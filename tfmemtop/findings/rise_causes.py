@@ -3,7 +3,18 @@
 from tfmemtop.findings.cause import Cause, Key
 from tfmemtop.findings.contents import FULLER
 from tfmemtop.findings.keepers import keeper
-from tfmemtop.findings.rising import comes_again, has_stopped, larger_each_time, of_rounds, rise_until, risen, settled
+from tfmemtop.findings.rising import (
+    HALF,
+    LATE,
+    STILL,
+    comes_again,
+    has_stopped,
+    larger_each_time,
+    of_rounds,
+    rise_until,
+    risen,
+    settled,
+)
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state import State
 from tfmemtop.state.history import Trend
@@ -11,11 +22,6 @@ from tfmemtop.state.inventory import inventory
 from tfmemtop.state.lookup import once_per_revision
 from tfmemtop.state.model import Hooked
 from tfmemtop.units import MIB
-
-_HALF, _LATE, _STILL = 0.5, 0.75, 0.25
-"""Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
-the second by at least this share of that, or if its pauses have always been so long.
-"""
 
 _AT_LEAST, _SHARE = 16 * MIB, 0.1
 """The least rise that is told, in bytes and as a share of what is in use."""
@@ -41,13 +47,13 @@ def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     """Return who keeps the memory by which *trend* has risen; ``None`` if it does not rise, or nobody is known."""
     windows = settled(trend.whole.windows)
     kept = settled(windows, of_rounds(windows))
-    rose, late = risen(kept, _HALF), risen(kept, _LATE)
+    rose, late = risen(kept, HALF), risen(kept, LATE)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= FULLER * limit
-    goes_on = late >= _STILL * rose or waits or (not hooked.ended and comes_again(windows))
+    goes_on = late >= STILL * rose or waits or (not hooked.ended and comes_again(windows))
     if rose < _AT_LEAST or not goes_on:
         return None
-    if not hooked.ended and has_stopped(windows[int(len(windows) * _HALF) :], limit):
+    if not hooked.ended and has_stopped(windows[int(len(windows) * HALF) :], limit):
         return None
     look = hooked.look
     # What the script holds is known at the time of the look; what TensorFlow does, at the end too.

@@ -35,6 +35,11 @@ _STEP_S = 1.0
 
 _FULL = 0.98  # share of the limit
 
+HALF, LATE, STILL = 0.5, 0.75, 0.25
+"""Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
+the second by at least this share of that, or if its pauses have always been so long.
+"""
+
 _JUMPS, _OF_ALL = 3, 1 / 24
 """The least number of jumps that show how long the pauses between them are, and the least share of the rise in one."""
 
@@ -186,6 +191,11 @@ def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
     jumps = _jumps(windows)
     longest = max((after - before for before, after in pairwise(jumps)), default=float("inf"))
     return bool(jumps) and windows[-1].start - jumps[-1] > max(_PAUSE_S, _LONGER * longest)
+
+
+def goes_on(windows: Sequence[UseWindow]) -> bool:
+    """Return whether memory still rose in the last quarter of *windows*, or its pauses have always been so long."""
+    return risen(windows, LATE) >= STILL * risen(windows, HALF) or comes_again(windows)
 
 
 def comes_again(windows: Sequence[UseWindow]) -> bool:

@@ -10,7 +10,7 @@ from tfmemtop.findings.finding import DeviceFinding, Said, joined
 from tfmemtop.findings.names import Callsite, holder_name, line_of, place_name, tensor_text
 from tfmemtop.findings.remedy import Action, Remedy
 from tfmemtop.findings.rise_causes import rising
-from tfmemtop.findings.rising import BEGINS, EPOCHS, Rise, has_stopped, may_rise, merged, rises, settled, slope
+from tfmemtop.findings.rising import BEGINS, EPOCHS, Rise, goes_on, has_stopped, may_rise, merged, rises, settled, slope
 from tfmemtop.findings.rules import rule
 from tfmemtop.findings.rules.host_growth import host_rises
 from tfmemtop.findings.rules.out_of_memory import failures
@@ -157,9 +157,10 @@ def _rising(state: State, device: RunDevice) -> Leak | None:
     windows = next(filter(_rise_steadily, _stretches(device.trend)), None) or _early(
         device.trend, ended=device.hooked.ended
     )
-    if windows is None or (
-        not device.hooked.ended and has_stopped(settled(_by_second(device.trend, windows)), device.limit)
-    ):
+    if windows is None:
+        return None
+    seconds = settled(_by_second(device.trend, windows))
+    if not device.hooked.ended and (has_stopped(seconds, device.limit) or not goes_on(seconds)):
         return None
     lows, highs = [window.low for window in windows], [window.high for window in windows]
     span_s = windows[-1].start - windows[0].start
