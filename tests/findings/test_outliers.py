@@ -154,13 +154,14 @@ def test_a_result_that_need_not_be_so_large() -> None:
 
 
 def test_the_gradient_of_a_table_that_is_made_dense() -> None:
-    def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum") -> Cause | None:
+    def cause(rows: int = 8192, names: str = "embedding/Gather UnsortedSegmentSum", **asked: Any) -> Cause | None:
         table = events.Variable("embeddings", "variables", [rows, 1024], "float32", "GPU:0", rows * 4096)
         lines = [
             events.OperationLine(name, "/a/t.py", 9, "dense = tf.convert_to_tensor(g)") for name in names.split()[1:]
         ]
         known = events.OperationLines(t=20.0, pid=100, lines=lines)
-        return request(look(variables=[table]), known, names=names, asked=rows * 4096, shape=[rows, 1024])
+        asked |= {"asked": rows * 4096, "shape": [rows, 1024]}
+        return request(look(variables=[table]), known, names=names, **asked)
 
     dense = cause()
     assert dense is not None and (dense.key, dense.holder) == (Key.DENSE_GRADIENT, "embeddings")
@@ -168,6 +169,9 @@ def test_the_gradient_of_a_table_that_is_made_dense() -> None:
     assert cause(rows=8191) is None, "no table"
     assert cause(names="embedding/Gather") is None and cause(names="UnsortedSegmentSum") is None
     assert cause(names="embedding/Gather adam/UnsortedSegmentSum") is None, "an optimizer does so in any case"
+    eager: dict[str, Any] = {"names": "GatherV2", "operation": "UnsortedSegmentSum", "line": "/a/t.py:9"}
+    assert cause(**eager, code="g = tf.convert_to_tensor(g)") is not None
+    assert cause(**eager, code="optimizer.apply_gradients(pairs)") is None, "so may one that runs eagerly"
 
 
 def test_a_step_that_asks_for_more_than_those_before() -> None:

@@ -28,6 +28,8 @@ _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorL
 """Operations that make a larger tensor of smaller ones."""
 
 _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
+_UPDATES = re.compile(r"apply|minimize|fit\(|_on_batch\(")
+"""The calls in which an optimizer, not the script, may make a gradient dense."""
 _PADDED = {
     "SparseToDense": ("It makes a sparse tensor dense.", Action.STAY_SPARSE),
     "RaggedTensorToTensor": ("It pads all rows to the longest.", Action.PAD_ALIKE),
@@ -189,13 +191,16 @@ def dense_gradient(request: Request) -> Cause | None:
     # An optimizer of Keras's computes with whole tables in any case.
     own = (name for name, parsed in names if parsed.base in _DENSE and parsed.phase is not Phase.OPTIMIZER)
     by = next(filter(None, (made_at(request.hooked, name) for name in own)), None)
-    if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not looked_up or by is None:
+    at, code = (spot(by.file, by.line), by.code) if by else ("", "")
+    if a.line and not a.in_graph and _base(a) in _DENSE and not _UPDATES.search(a.code):  # run eagerly
+        at, code = named_spot(a.line), a.code
+    if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not looked_up or not at:
         return None
     size = a.asked or 4 * prod(shape)
     limit = f"; the limit is {format_bytes(a.limit)}" if a.limit else ""
     gradient = f"The gradient of {quoted(tables[0][0])} is made dense"
-    place = f"{gradient}, {format_bytes(size)} for all rows, at {spot(by.file, by.line)}"
-    texts = (f"{place}{how}{whole}." for how in (f": {by.code}", "") for whole in (limit, ""))
+    place = f"{gradient}, {format_bytes(size)} for all rows, at {at}"
+    texts = (f"{place}{how}{whole}." for how in (f": {code}", "") for whole in (limit, ""))
     return Cause(
         Key.DENSE_GRADIENT,
         fitting(*texts, room=PREFIX, brief=Action.KEEP_SPARSE.brief),
