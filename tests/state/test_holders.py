@@ -99,6 +99,20 @@ def test_what_cudnn_tries_its_algorithms_with_is_workspace() -> None:
     assert rows == {Kind.GRADIENTS: 8 * MIB, Kind.WORKSPACE: 2454 * MIB}
 
 
+def test_a_sum_amid_the_backward_pass_is_one_of_gradients() -> None:
+    window = w.Window()
+    names = (
+        f"{w.CALL}AddN",
+        f"{w.CALL}sequential_1/up_1/Relu",
+        f"{w.BACK}up_1/ReluGrad",
+        f"{w.CALL}AddN_1/tmp_var_zeros",
+    )
+    for operation in names:
+        window.allocate(MIB, operation)
+    rows = {row.kind: row.bytes for row in standing(window.done(), hooked(), By.KIND).holders}
+    assert rows == {Kind.ACTIVATIONS: 2 * MIB, Kind.GRADIENTS: 2 * MIB}
+
+
 def test_what_is_freed_before_the_backward_pass_is_not_kept() -> None:
     window = w.step().done()
     at = standing(window, hooked(), By.LAYER, 3)
@@ -244,7 +258,7 @@ def test_what_the_function_of_a_data_set_makes_is_input() -> None:
 
 
 def test_batches_that_data_sets_keep_are_no_tensors_of_the_script() -> None:
-    window = w.Window()
+    window = w.Window(device="CPU:0")
     for size in (3 * MIB, 3 * MIB, MIB):
         window.has(size, window=1)
     window.allocate(MIB, "Relu")
@@ -312,11 +326,12 @@ def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs
 
 
 def test_memory_without_an_operation_is_xlas_on_a_gpu_alone() -> None:
-    for device, kind in (("GPU:0", Kind.XLA), ("CPU:0", Kind.UNKNOWN)):
+    for device, kinds in (("GPU:0", (Kind.RESULTS, Kind.XLA)), ("CPU:0", (Kind.TENSORS, Kind.UNKNOWN))):
         window = w.Window(device=device)
+        window.has(5 * MIB, window=1)
         window.allocate(3 * MIB, "", region="")
-        (row,) = standing(window.done(), hooked(), By.KIND).rows
-        assert row.kind is kind and row.bytes == 3 * MIB
+        rows = {row.kind: row.bytes for row in standing(window.done(), hooked(), By.KIND).rows}
+        assert rows == dict(zip(kinds, (5 * MIB, 3 * MIB), strict=True))
 
 
 def test_what_xla_tries_while_it_compiles_is_told_from_what_a_call_needs() -> None:

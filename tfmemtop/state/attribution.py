@@ -35,7 +35,6 @@ _ANSWERS = 16
 _FITS = 0.9
 _XLA_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
-
 T = TypeVar("T")
 
 
@@ -106,6 +105,7 @@ class Attribution:
             kept[holding] if outlives else plain[holding]
             for holding, outlives in zip(course.holdings, course.kept, strict=True)
         ]
+        self._sums(course)
         self._before(course, censuses.latest)
         self._of_calls(course, window)
         found = list(located(window, course, censuses))
@@ -121,8 +121,8 @@ class Attribution:
                 self.of[place] = replace(self.of[place], kind=Kind.TENSORS, python_name=one.name)
         slots = {one.shape for one in variables if one.kind == OPTIMIZER}
         self._earlier_values({one.shape for one in variables} - slots)
-        if censuses.latest:
-            self._unlisted(course, unlisted(censuses.latest, window.device), {one.shape for one in variables})
+        if latest := censuses.latest:
+            self._unlisted(course, unlisted(latest, window.device), {one.shape for one in variables})
 
     def once(self, key: Hashable, view: Callable[[], T]) -> T:
         """Return the result of *view*, cached under *key* in this object; at most 16 results are cached."""
@@ -162,14 +162,28 @@ class Attribution:
             chunk = replace(owner, kind=Kind.ROUNDING, operation="", shape=None, dtype="", cluster=None)
             yield chunk, rounding * count, 0, count
 
+    def _sums(self, course: WindowCourse) -> None:
+        """Set the kind of sums of gradients: they have the scope of no layer, and are made amid the backward pass."""
+        phase = Phase.FORWARD
+        sums = set[str]()
+        for owner, begin in zip(self.of, course.begins, strict=True):
+            one = named(owner.operation)
+            if one.base == "AddN" and not one.scopes and phase is Phase.BACKWARD:
+                sums.add(as_written(owner.operation))
+            elif one.scopes and one.phase in (Phase.FORWARD, Phase.BACKWARD) and begin >= 0:
+                phase = one.phase
+        known = {id(owner): owner for owner in self.of if as_written(owner.operation) in sums}
+        made = {number: replace(owner, kind=Kind.GRADIENTS, kept=False) for number, owner in known.items()}
+        self.of = [made.get(id(owner), owner) for owner in self.of]
+
     def _before(self, course: WindowCourse, census: events.Census | None) -> None:
         """Set the owners of allocations that are older than the window and have no name.
 
         If such an allocation was recorded and TensorFlow named no operation, it is a tensor that was copied outside of
-        any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now. With the
-        bytes of an element of a data set, it is one: tf.data's threads name none either. The *census* has these sizes.
+        any operation: from a number, a list or an array, as by ``tf.constant``. Python has kept it until now. With most
+        of the bytes of a data set's element, it is of one: tf.data's threads name none either. The *census* has these.
         """
-        batches = {one.each for one in census.buffers} if census else set()
+        batches = {one.each for one in census.buffers if one.each} if census else set()
         sizes: dict[int, set[str]] = {}
         for array in census.arrays if census else ():
             sizes.setdefault(array.bytes // (2 if array.dtype == "float64" else 1), set()).add(array.name)
@@ -180,7 +194,8 @@ class Attribution:
                 break
             if owner.kind is Kind.UNKNOWN or owner.operation == _CONSTANT:
                 holding = course.kinds[course.holdings[place]]
-                copied = Kind.INPUT if holding.requested in batches else Kind.TENSORS
+                is_batch = any(size * _FITS <= holding.requested <= size for size in batches)
+                copied = Kind.INPUT if is_batch else Kind.TENSORS
                 kind = copied if holding.window else Kind.BEFORE
                 of = arrays.get(holding.requested, "") if kind is Kind.TENSORS else ""
                 self.of[place] = known.setdefault((id(owner), kind, of), replace(owner, kind=kind, copy_of=of))
@@ -230,10 +245,10 @@ class Attribution:
         of which it is known that it is compiled.
         """
         if not self._compiled and is_gpu(window.device):
-            own = {id(owner): replace(owner, kind=Kind.XLA) for owner in self.of if owner.kind is Kind.UNKNOWN}
-            for place, begin in enumerate(course.begins):
-                if begin >= 0:
-                    self.of[place] = own.get(id(self.of[place]), self.of[place])
+            kinds = {Kind.UNKNOWN: Kind.XLA, Kind.TENSORS: Kind.RESULTS}
+            bare = [owner for owner in self.of if owner.kind in kinds and not (owner.operation or owner.copy_of)]
+            own = {id(owner): replace(owner, kind=kinds[owner.kind]) for owner in bare}
+            self.of = [own.get(id(owner), owner) for owner in self.of]
             return
         places = [place for place, owner in enumerate(self.of) if owner.kind is Kind.XLA and owner.cluster is None]
         windows = recorded(self._hooked.windows.get(window.device))
