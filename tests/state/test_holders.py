@@ -257,6 +257,14 @@ def test_what_the_function_of_a_data_set_makes_is_input() -> None:
         assert [row.kind for row in standing(window.done(), process, By.LINE).holders] == [kind]
 
 
+def test_what_another_gpu_may_have_sent_is_no_input() -> None:
+    window = w.Window()
+    window.allocate(MIB, "SameWorkerRecvDone", shape=[MIB // 4])
+    for cards, kind in ((1, Kind.INPUT), (2, Kind.ACTIVATIONS)):
+        process = hooked(*(s.effective(1.2, 100, f"GPU:{card}", f"GPU-{card}") for card in range(cards)))
+        assert [row.kind for row in standing(window.done(), process, By.LAYER).holders] == [kind]
+
+
 def test_batches_that_data_sets_keep_are_no_tensors_of_the_script() -> None:
     window = w.Window(device="CPU:0")
     for size in (3 * MIB, 3 * MIB, MIB):

@@ -54,7 +54,7 @@ _NAMELESS = {
     Kind.TENSORS: "eager tensors",
 }
 """The names of rows of which only the kind is known. Rows of other kinds have the kind's name."""
-_COPIES = {"_EagerConst": "copies of arrays"}
+_COPIES = {"_EagerConst": "copies of arrays", "SameWorkerRecvDone": "copies from other devices"}
 """The names of operations that TensorFlow itself makes, where they mean something else to a reader."""
 
 

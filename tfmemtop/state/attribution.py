@@ -27,6 +27,8 @@ TRIED = ", as XLA compiles it"
 COPIED = (0,)
 """The shape that is recorded of a copy from the host, which is no result of the operation that needs it."""
 _OF_DATA = "Dataset_"  # so begins the name of the graph of a data set's function
+_SENT = "SameWorkerRecvDone"
+"""A copy from another device of the process: from the host, or from another GPU."""
 _COLLECTIVE = re.compile(r"Collective|Nccl|AllReduce")
 _SLOT = re.compile(r"/(Adam|Momentum|RMSProp|Adagrad|Ftrl|Adadelta)\w*/Initializer/")
 _MADE = re.compile(r"(.*?)/Initializer/")
@@ -97,6 +99,7 @@ class Attribution:
         self._compiled = window.function if hooked.steps.is_compiled(window.function) else ""
         self._window = window.window
         self._clusters = {one.temporary: one for one in hooked.clusters.values() if one.temporary}
+        self._cards = sum(map(is_gpu, hooked.effective))
         self._answers: dict[Hashable, Any] = {}
         self._opened: dict[int, list[tuple[Owner, int]]] = {}
         plain = [self._owner(holding) for holding in course.kinds]
@@ -296,7 +299,7 @@ class Attribution:
         """Return the purpose of an operation's memory, and its layer."""
         one = named(operation)
         if one.phase is Phase.INPUT:
-            return Kind.INPUT, ""
+            return Kind.ACTIVATIONS if one.base == _SENT and self._cards > 1 else Kind.INPUT, ""
         if one.phase is Phase.OPTIMIZER:
             return Kind.OPTIMIZER, self._of_optimizer(one)
         if made := _MADE.match("/".join((*one.scopes, one.operation))):
