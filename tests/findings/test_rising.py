@@ -94,7 +94,7 @@ def test_a_buffer_that_is_full_is_not_told_as_rising() -> None:
         stream = [reading(3.0 + i / 10, size, pool=4 * GIB, limit=4 * GIB) for i, size in enumerate(use)]
         return Leak in found(begin(), effective(True), stream)
 
-    assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=50)
+    assert told(full_after=40, seconds=39) and not told(full_after=40, seconds=47)
 
 
 def test_a_cache_whose_size_varies_once_it_is_full_is_not_told_as_rising() -> None:

@@ -221,7 +221,7 @@ def _early(trend: Trend, *, ended: bool) -> list[UseWindow] | None:
 
 def _by_second(trend: Trend, windows: list[UseWindow]) -> list[UseWindow]:
     """Return the time of *windows* second by second, which shows soon that a rise has ended, if it is known so."""
-    since, seconds = windows[0].start, trend.short.windows[:-1]
+    since, seconds = windows[0].start, trend.short.windows
     return [one for one in seconds if one.start >= since] if seconds[0].start <= since else windows
 
 
