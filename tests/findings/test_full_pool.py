@@ -112,15 +112,16 @@ def test_what_the_line_of_a_variable_asks_for_is_no_batch() -> None:
     assert Action.LESS_ON_TAPE in advice("y = model(x)", look(tapes=1)), "a tape keeps so many"
 
 
-def test_mixed_precision_is_not_advised_where_results_are_half_precise() -> None:
-    def advice(dtype: str) -> list[Remedy]:
+def test_what_is_already_so_is_not_advised_half_precision_or_a_batch_of_one() -> None:
+    def advice(dtype: str, batch: int = 8) -> list[Remedy]:
         full = [*begin(), effective(True, GIB), reading(29.9, IN_USE, pool=GIB, limit=GIB)]
         window = w.Window(number=1)
-        window.allocate(600 * MIB, "block/Softmax", shape=[8, 8, 4096, 4096], dtype=dtype)
+        window.allocate(600 * MIB, "block/Softmax", shape=[batch, 8, 4096, 4096], dtype=dtype)
         return actions(told(full, window.done(t=20.0), error(requested=500 * MIB)).cause)
 
     assert Action.REDUCE_BATCH in advice("float32")
     assert Action.REDUCE_HALVED in advice("bfloat16") and Action.REDUCE_BATCH not in advice("bfloat16")
+    assert Action.BOUND_LENGTH in advice("float32", 1), "there is no smaller batch than one"
 
 
 def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:

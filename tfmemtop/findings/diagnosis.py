@@ -222,6 +222,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
         return replace(cause, remedies=without_batches(cause.remedies))
+    if large and all(part.shape and len(part.shape) > 2 and part.shape[0] == 1 for part in large):
+        return replace(cause, remedies=without_batches(cause.remedies, Action.BOUND_LENGTH))  # it is a batch of one
     if any(part.dtype in _HALF_PRECISION and part.bytes >= MIB for part in stock.parts):
         return replace(cause, remedies=without_batches(cause.remedies, Action.REDUCE_HALVED))
     return cause

@@ -153,7 +153,7 @@ class Action:
         "use a smaller batch or input (the batch, size or length that worked before), or compute it in parts"
     )
     BOUND_BATCH = Remedy("use a smaller batch (or split it into sizes that worked before)")
-    BOUND_LENGTH = Remedy("limit the input's size (or length, to what worked before), or process it in parts")
+    BOUND_LENGTH = Remedy("limit the input's size (or length), or process it in parts")
     SHORTER_LOOP = Remedy(
         "use fewer rounds or smaller batches (shorter sequences; or tf.recompute_grad around the loop's body)"
     )
