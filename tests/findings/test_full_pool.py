@@ -223,3 +223,14 @@ def test_a_keeper_that_is_found_in_a_run_is_its_cause() -> None:
     assert told(full, look(group("losses", 900, 300 * MIB)), error()).cause.holder == "losses"
     old = replace(look(group("losses", 900, 300 * MIB)), t=9.0)
     assert not told(full, old, error(t=45.0)).cause.holder
+
+
+def test_what_came_after_the_last_step_is_no_step_before() -> None:
+    counts = [
+        events.Functions(t=t, pid=100, functions=[events.Traced("step", calls, 1, "/a/t.py", 4)])
+        for t, calls in ((3.0, 1), (9.0, 40), (15.0, 40))
+    ]
+    use = [reading(float(t), (100 if t < 10 else 600) * MIB, pool=GIB, limit=GIB) for t in range(3, 30)]
+    stream = sorted([*counts, *use], key=lambda event: event.t)
+    evidence = " ".join(told([*begin(), effective(True, GIB)], stream, error(requested=500 * MIB)).cause.evidence)
+    assert "steps before had at most 100.0 MiB in use" in evidence

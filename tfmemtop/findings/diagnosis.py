@@ -115,6 +115,8 @@ def _phase(state: State, pid: int, t: float) -> str:
 
 def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, until: float) -> Cause:
     """Return *cause* with how much steps *until* then needed in all, where that was less than what was needed now."""
+    busiest = hooked.steps.busiest
+    until = min(until, busiest.last.t) if busiest else until  # what came after the last step was none
     before = [window.high for window in trend.whole.windows if window.start < until] if trend else []
     steps, unit = hooked.steps.made(0.0, until)
     asked, peak = a.asked or 0, max(before, default=0)
