@@ -333,12 +333,14 @@ def test_results_of_compiled_calls_are_told_from_what_a_call_needs_while_it_runs
     }
 
 
-def test_memory_without_an_operation_is_xlas_on_a_gpu_alone() -> None:
-    for device, kinds in (("GPU:0", (Kind.RESULTS, Kind.XLA)), ("CPU:0", (Kind.TENSORS, Kind.UNKNOWN))):
+def test_memory_without_an_operation_is_xlas_on_a_gpu_where_something_is_compiled() -> None:
+    compiled = events.Functions(t=4.0, pid=100, functions=[events.Traced("f", 1, 1, "/a/train.py", 7, compiled=True)])
+    xla, unknown = (Kind.RESULTS, Kind.XLA), (Kind.TENSORS, Kind.UNKNOWN)
+    for device, more, kinds in (("GPU:0", (compiled,), xla), ("GPU:0", (), unknown), ("CPU:0", (compiled,), unknown)):
         window = w.Window(device=device)
         window.has(5 * MIB, window=1)
         window.allocate(3 * MIB, "", region="")
-        rows = {row.kind: row.bytes for row in standing(window.done(), hooked(), By.KIND).rows}
+        rows = {row.kind: row.bytes for row in standing(window.done(), hooked(*more), By.KIND).rows}
         assert rows == dict(zip(kinds, (5 * MIB, 3 * MIB), strict=True))
 
 

@@ -244,10 +244,11 @@ class Attribution:
     def _of_calls(self, course: WindowCourse, window: events.Holders) -> None:
         """Set the owners of what compiled calls return, and of what XLA tries while it compiles their function.
 
-        In the pool of a GPU, all but XLA names the operation that it needs memory for, also where no call has ended yet
-        of which it is known that it is compiled.
+        In the pool of a GPU, all but XLA names the operation that it needs memory for. So where something is compiled,
+        the rest is XLA's, also in a window without a compiled function.
         """
-        if not self._compiled and is_gpu(window.device):
+        compiles = self._hooked.steps.compiles or self._hooked.clusters
+        if compiles and not self._compiled and is_gpu(window.device):
             kinds = {Kind.UNKNOWN: Kind.XLA, Kind.TENSORS: Kind.RESULTS}
             bare = [owner for owner in self.of if owner.kind in kinds and not (owner.operation or owner.copy_of)]
             own = {id(owner): replace(owner, kind=kinds[owner.kind]) for owner in bare}

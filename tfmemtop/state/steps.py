@@ -109,6 +109,11 @@ class Steps(msgspec.Struct):
         """The function that was called most often: one call of it is taken for a step."""
         return max(self.courses.values(), key=lambda course: course.last.calls, default=None)
 
+    @property
+    def compiles(self) -> bool:
+        """Whether XLA compiles one of the functions."""
+        return any(course.function.compiled for course in self.courses.values())
+
     def is_compiled(self, name: str) -> bool:
         """Return whether XLA compiles a function of that *name*."""
         return any(course.function.compiled for course in self.courses.values() if course.function.name == name)

@@ -173,7 +173,7 @@ class Tracer:
                 )
                 known = self._names | {name: number for number, name in enumerate(new, len(self._names) - 1)}
                 numbered = enumerate(lives, self._made + first)
-                spared = [(number, life) for number, life in numbered if scratch and scratch.has(life)]
+                spared = [(number, life) for number, life in numbered if scratch and self._is_spared(life, scratch)]
 
                 def within(event: int, begin: int = at, end: int = end, last: bool = last) -> bool:
                     return begin <= event - self._events < end or (last and event - self._events == end)
@@ -212,6 +212,13 @@ class Tracer:
         self._made += len(made)
         self._parts += len(parts)
         return parts if self._parts <= MOST_PARTS else []
+
+    def _is_spared(self, life: Life, scratch: Scratch) -> bool:
+        """Return whether TensorFlow can do without *life*, or perhaps can.
+
+        What a later window found in use, and saw freed, may be scratch memory whose request was not recorded.
+        """
+        return scratch.has(life) or (self._windows > 1 and life.begin < 0 and life.end != FOREVER)
 
     def _thread(self, number: int) -> int:
         """Return the trace's number of the thread that has this *number* in the newest window's file."""
