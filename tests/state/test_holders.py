@@ -236,18 +236,6 @@ def test_operations_that_tensorflow_has_optimized_have_the_line_of_what_the_scri
     assert {row.name: row.count for row in standing(window.done(), process, By.LAYER).holders} == {"mul": 2, "Relu": 1}
 
 
-def test_the_copy_of_an_array_is_known_by_its_bytes_if_no_other_array_has_as_many() -> None:
-    window = w.Window()
-    for size in (32 * MIB, 20 * MIB):
-        window.has(size, "_EagerConst", window=1)
-    window.allocate(MIB, "Relu")
-    arrays = [events.HostArray(name, [], kind, 32 * MIB) for name, kind in (("x", "float32"), ("y", "uint8"))]
-    for told, name in ((arrays[:1], "copy of x"), (arrays, "_EagerConst")):
-        census = events.Census(t=9.9, pid=100, kinds={}, largest=[], arrays=told)
-        rows = standing(window.done(), hooked(census), By.LAYER).holders
-        assert rows[0].name == name and rows[0].kind is Kind.TENSORS
-
-
 def test_what_the_function_of_a_data_set_makes_is_input() -> None:
     window = w.Window()
     window.allocate(MIB, "GatherV2", shape=[MIB // 4])

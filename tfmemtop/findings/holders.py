@@ -7,7 +7,7 @@ from tfmemtop.events import Damage, Holders
 from tfmemtop.events.damage import damage_text
 from tfmemtop.findings.names import PASSED, named_spot, own_path
 from tfmemtop.state.attribution import Kind
-from tfmemtop.state.holders import COPY_OF, By, Part
+from tfmemtop.state.holders import By, Part
 from tfmemtop.units import counted, format_bytes, format_short, spoken
 
 KINDS = {
@@ -94,8 +94,6 @@ def holder(name: str, of: Kind, by: By = By.LAYER, *, whole: bool = True) -> str
     """
     if not name and by is By.SHAPE and of not in _NAMELESS:
         return NO_SHAPE
-    if name.startswith(COPY_OF):
-        return COPY_OF + holder(name.removeprefix(COPY_OF), of, by, whole=whole)
     if PASSED.fullmatch(name):
         return "an argument of a call"
     if name in _COPIES:

@@ -76,7 +76,6 @@ class Owner(msgspec.Struct, frozen=True):
     python_name: str = ""
     line: events.OperationLine | None = None
     cluster: int | None = None  # the XLA module, if the allocation is its temporary buffer
-    copy_of: str = ""  # the NumPy array, where the memory has the bytes of one alone
 
 
 def assigns(operation: str) -> bool:
@@ -187,11 +186,7 @@ class Attribution:
         of the bytes of a data set's element, it is of one: tf.data's threads name none either. The *census* has these.
         """
         batches = {one.each for one in census.buffers if one.each} if census else set()
-        sizes: dict[int, set[str]] = {}
-        for array in census.arrays if census else ():
-            sizes.setdefault(array.bytes // (2 if array.dtype == "float64" else 1), set()).add(array.name)
-        arrays = {size: next(iter(names)) for size, names in sizes.items() if len(names) == 1}
-        known: dict[tuple[int, Kind, str], Owner] = {}
+        known: dict[tuple[int, Kind], Owner] = {}
         for place, (owner, begin) in enumerate(zip(self.of, course.begins, strict=True)):
             if begin >= 0:
                 break
@@ -200,8 +195,7 @@ class Attribution:
                 is_batch = any(size * _FITS <= holding.requested <= size for size in batches)
                 copied = Kind.INPUT if is_batch else Kind.TENSORS
                 kind = copied if holding.window else Kind.BEFORE
-                of = arrays.get(holding.requested, "") if kind is Kind.TENSORS else ""
-                self.of[place] = known.setdefault((id(owner), kind, of), replace(owner, kind=kind, copy_of=of))
+                self.of[place] = known.setdefault((id(owner), kind), replace(owner, kind=kind))
 
     def _earlier_values(self, shapes: Container[tuple[int, ...] | None]) -> None:
         """Set the owners of values that a variable had before: the operation that assigned them is known by its last.
@@ -250,7 +244,7 @@ class Attribution:
         compiles = self._hooked.steps.compiles or self._hooked.clusters
         if compiles and not self._compiled and is_gpu(window.device):
             kinds = {Kind.UNKNOWN: Kind.XLA, Kind.TENSORS: Kind.RESULTS}
-            bare = [owner for owner in self.of if owner.kind in kinds and not (owner.operation or owner.copy_of)]
+            bare = [owner for owner in self.of if owner.kind in kinds and not owner.operation]
             own = {id(owner): replace(owner, kind=kinds[owner.kind]) for owner in bare}
             self.of = [own.get(id(owner), owner) for owner in self.of]
             return

@@ -19,9 +19,6 @@ from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import named
 from tfmemtop.state.windows import times_us, unpacked
 
-COPY_OF = "copy of "
-"""How the name of a row begins that stands for the copy of a NumPy array; the array's name follows."""
-
 
 class By(Enum):
     """The property by which rows are grouped."""
@@ -207,8 +204,6 @@ def row_key(part: Owner, by: By) -> str:
         return f"{part.dtype}{shape}" or nameless
     if by is By.LINE:
         return f"{part.line.file}:{part.line.line}" if part.line else nameless
-    if part.copy_of and not part.python_name:
-        return f"{COPY_OF}{part.copy_of}"
     if by is By.OPERATION:
         return part.python_name or part.operation or nameless
     if part.kind is Kind.TENSORS and part.python_name and (not part.layer or ".<locals>." not in part.python_name):
