@@ -241,6 +241,29 @@ def test_a_long_trace_comes_in_parts(tmp_path: Path) -> None:
     assert sum(len(encode(part)) for part in parts) < 8 * sum(part.events for part in parts)
 
 
+def test_a_trace_goes_on_with_each_higher_window_once(tmp_path: Path) -> None:
+    allocator, known = Allocator(), Known()
+    weight = allocator.allocate(1 << 20, "Mul")
+    first = allocator.window()
+    allocator.free(allocator.allocate(1 << 20, "MatMul"))
+
+    def added(data: bytes, opened: Opened, reading: Opened | None = None) -> list[Trace]:
+        found = made(tmp_path, data, known, told(data, opened=opened, last=reading is None, reading=reading))
+        return [event for event in found if isinstance(event, Trace)]
+
+    assert added(first.file(), Opened.START, reading=Opened.ASKED)
+    large = allocator.allocate(4 << 20, "MatMul")
+    assert not added(first.file(), Opened.START, reading=Opened.WAITING), "it would come twice"
+    parts = added(first.file(), Opened.START)
+    allocator.free(large)
+    later = allocator.window()
+    allocator.allocate(8 << 20, "MatMul")
+    allocator.free(weight)
+    assert not added(later.file(), Opened.PEAK, reading=Opened.WAITING)
+    parts += added(later.file(), Opened.PEAK)
+    assert course_of(parts).requested == 9 << 20 and not added(later.file(), Opened.PEAK)
+
+
 @pytest.mark.parametrize("device", ["GPU:0", "CPU:0"])
 def test_a_trace_says_what_a_gpu_could_do_without(tmp_path: Path, device: str) -> None:
     """That is a convolution's scratch memory, and what it allocates to try algorithms. It is no other allocation."""

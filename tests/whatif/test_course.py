@@ -179,3 +179,13 @@ def test_a_trace_goes_on_with_a_later_window_in_which_more_was_in_use() -> None:
     assert sizes == [100, 20, 7, 50, 1000] and in_use == 1100
     assert found.requested == 1150 and found.steps == [0, 6] and found.kept == 150
     assert found.operation_of(6) == "made_1000"
+
+
+def test_what_a_later_window_saw_freed_may_be_scratch_memory_whatever_its_operation() -> None:
+    tracer, alike = Tracer(1, "GPU:0"), Alike("MatMul", "", 1, OUTPUT, MIB, MIB, 1)
+    first = PoolCourse(0, [Life(alike, 0, 0)], at_ns=[0], in_use=[MIB])
+    made = Life(alike, 2 * MIB, 0)
+    then = PoolCourse(2 * MIB, [Life(alike, MIB, -1, 1), made], at_ns=[1, 2], in_use=[3 * MIB, 2 * MIB])
+    parts = [part for course in (first, then) for part in tracer.trace(course, [], [], whole=True, t=0.0)]
+    found = course_of(parts)
+    assert (found.scratch, found.untaken) == ([1], [])

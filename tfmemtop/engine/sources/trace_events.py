@@ -12,18 +12,21 @@ from tfmemtop.events.holders import MOST_PACKED, MOST_PARTS
 from tfmemtop.events.machine import is_gpu
 
 _NO_REGION, _TEMP, _UINT8 = 0, 2, 4  # two numbers of RegionOf() in window.h, and TensorFlow's number of a type
-_REDZONES = (
-    16 << 20
-)  # bytes that TensorFlow adds to the scratch memory of an algorithm that it tries (redzone_allocator.h)
-_ROUNDED = 4  # and to whose multiple it rounds
+_REDZONES, _ROUNDED = 16 << 20, 4
+"""Bytes that TensorFlow adds to the scratch memory of an algorithm that it tries (redzone_allocator.h), and to whose
+multiple it rounds."""
 _RECURRENT = "CudnnRNN"  # such an operation waits for its scratch memory, and fails without
 
 
 class Scratch:
-    """Finds the scratch memory among the lives of one course. *steps* are its events at which a step began."""
+    """Finds the scratch memory among the lives of one course. *steps* are its events at which a step began.
 
-    def __init__(self, course: PoolCourse, steps: Sequence[int]) -> None:
+    What a *later* window found in use, and saw freed, may be scratch memory whose request was not recorded.
+    """
+
+    def __init__(self, course: PoolCourse, steps: Sequence[int], *, later: bool) -> None:
         self._steps = steps
+        self._later = later
         self._taken: dict[str, int] = {}  # by convolution: the bytes that its algorithm takes
         self._lightest: dict[str, Life] = {}  # by convolution: an algorithm tried that takes nothing
         self._needed: set[int] = set()  # ids of lives without which no kernel can be tried
@@ -42,8 +45,10 @@ class Scratch:
             self._needed.update(id(life) for trials in _apart(lives) for life in self._inputs(trials))
 
     def has(self, life: Life) -> bool:
-        """Return whether TensorFlow can do without the allocation *life*."""
+        """Return whether TensorFlow can do without the allocation *life*, or perhaps can."""
         alike = life.alike
+        if self._later and life.begin < 0 and life.end != FOREVER:
+            return True
         if id(life) in self._needed:
             return False
         if not alike.operation:
@@ -60,7 +65,7 @@ class Scratch:
         taken: without room for it, two of four programs on an H100 failed later.
         """
         alike = life.alike
-        tried = bool(alike.operation) and not _is_temporary(life)
+        tried = alike.operation in self._taken and not _is_temporary(life)
         return tried and alike.requested >= self._taken[alike.operation] + _REDZONES + _ROUNDED
 
     def _note(self, life: Life) -> None:
@@ -159,7 +164,7 @@ class Tracer:
         places = [self._events + place for place in (*places, len(events))]
         begins = [places[step] for step in steps]
         begun = [Call(self._thread(call.thread), places[bisect_left(course.at_ns, call.at_ns)]) for call in calls]
-        scratch = Scratch(course, steps) if is_gpu(self._device) else None
+        scratch = Scratch(course, steps, later=self._windows > 1) if is_gpu(self._device) else None
         parts: list[Trace] = []
         at = first = 0  # the places of the part's first event and its first allocation
         while at < len(events) or not parts:
@@ -173,7 +178,7 @@ class Tracer:
                 )
                 known = self._names | {name: number for number, name in enumerate(new, len(self._names) - 1)}
                 numbered = enumerate(lives, self._made + first)
-                spared = [(number, life) for number, life in numbered if scratch and self._is_spared(life, scratch)]
+                spared = [(number, life) for number, life in numbered if scratch and scratch.has(life)]
 
                 def within(event: int, begin: int = at, end: int = end, last: bool = last) -> bool:
                     return begin <= event - self._events < end or (last and event - self._events == end)
@@ -213,13 +218,6 @@ class Tracer:
         self._parts += len(parts)
         return parts if self._parts <= MOST_PARTS else []
 
-    def _is_spared(self, life: Life, scratch: Scratch) -> bool:
-        """Return whether TensorFlow can do without *life*, or perhaps can.
-
-        What a later window found in use, and saw freed, may be scratch memory whose request was not recorded.
-        """
-        return scratch.has(life) or (self._windows > 1 and life.begin < 0 and life.end != FOREVER)
-
     def _thread(self, number: int) -> int:
         """Return the trace's number of the thread that has this *number* in the newest window's file."""
         return self._threads.setdefault((self._windows, number), len(self._threads))
@@ -231,7 +229,7 @@ class Tracer:
             if life.end != FOREVER:
                 ended[life.end].append(life)
         there = sorted((life for life in course.lives if life.begin < 0), key=lambda life: life.address)
-        numbers = {id(one): self._alive.pop(_place(one), None) for one in there}
+        numbers = {id(one): self._alive.pop(_place(one)) for one in there if _place(one) in self._alive}
         events = [(_BEFORE << 1 | 1, gone) for gone in self._alive.values()]
         made: list[Life] = []
 
@@ -241,7 +239,7 @@ class Tracer:
             events.append((thread << 1, life.alike.requested))
 
         for life in there:
-            if numbers[id(life)] is None:
+            if id(life) not in numbers:
                 begin(life, _BEFORE)
         begun = iter(course.lives[len(there) :])
         following = next(begun, None)
@@ -250,11 +248,11 @@ class Tracer:
             places.append(len(events))
             for life in ended.pop(event, ()):
                 freed_by = self._thread(life.thread if life.freed_by is None else life.freed_by)
-                events.append((freed_by << 1 | 1, numbers[id(life)] or 0))
+                events.append((freed_by << 1 | 1, numbers[id(life)]))
             if following is not None and following.begin == event:
                 begin(following, self._thread(following.thread))
                 following = next(begun, None)
-        self._alive = {_place(life): numbers[id(life)] or 0 for life in course.lives if life.end == FOREVER}
+        self._alive = {_place(life): numbers[id(life)] for life in course.lives if life.end == FOREVER}
         return events, made, places
 
 

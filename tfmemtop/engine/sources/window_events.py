@@ -107,13 +107,17 @@ def events_of(
             for name, part in _of_phases(file, course, _highest(phases, device), parts, clock):
                 yield holders_of(window, device, course, part, clock=clock, t=t, phase=name)
             known.tracers[device] = Tracer(window.pid, device)
-        elif (
-            device not in known.tracers or max(course.in_use, default=0) <= HIGHER_LATER * known.tracers[device].highest
-        ):
+        elif not _adds(window, course, known.tracers.get(device)):
             continue
         begins = [bisect_left(course.at_ns, begin) for begin, _ in file.steps]
         whole = window.opened is not Opened.START or len(file.steps) >= WHOLE_STEPS
         yield from known.tracers[device].trace(course, begins, file.calls, whole=whole, t=t)
+
+
+def _adds(window: Window, course: PoolCourse, tracer: Tracer | None) -> bool:
+    """Return whether the trace goes on with *course*, a later window's that has ended: with each only once."""
+    complete = window.last and window.opened is not Opened.START
+    return complete and tracer is not None and max(course.in_use, default=0) > HIGHER_LATER * tracer.highest
 
 
 def _by_pool(records: list[Record]) -> dict[int, list[Record]]:
