@@ -28,8 +28,8 @@ def cause(shape: str, *, buffer: int | None = 64 * MIB, message: str = ASKED) ->
 
 def test_what_the_buffer_would_have_held_is_told_by_its_operation_and_shape() -> None:
     rows = cause("f32[30,262144]{1,0}")
-    assert "hold 2 MatMul of `head` [30,262144] 60.0 MiB" in rows.evidence[0]
-    assert any("hold 2 MatMul of `head`" in text for text in rows.mostly)
+    assert "hold 2× MatMul of `head` [30,262144] 60.0 MiB" in rows.evidence[0]
+    assert any("hold 2× MatMul of `head`" in text for text in rows.mostly)
     assert Action.REDUCE_BATCH in rows.remedies and Action.XLA_REPORT not in rows.remedies
     kernels = cause("f32[1024,1024]{1,0}")
     assert Action.SMALLER_MODEL in kernels.remedies and Action.REDUCE_BATCH not in kernels.remedies

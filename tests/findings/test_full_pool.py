@@ -72,7 +72,7 @@ def test_what_chunks_have_beyond_their_tensors_is_told() -> None:
 
 def test_the_empty_shape_that_is_recorded_of_a_copy_from_the_host_is_not_told() -> None:
     copies = part("_EagerConst", 600 * MIB, 25, shape=COPIED)
-    assert listed([(named_part(copies), copies.bytes)]) == "25 _EagerConst 600.0 MiB"
+    assert listed([(named_part(copies), copies.bytes)]) == "25× _EagerConst 600.0 MiB"
 
 
 def test_numbers_of_double_precision_may_be_single() -> None:
@@ -233,4 +233,4 @@ def test_what_came_after_the_last_step_is_no_step_before() -> None:
     use = [reading(float(t), (100 if t < 10 else 600) * MIB, pool=GIB, limit=GIB) for t in range(3, 30)]
     stream = sorted([*counts, *use], key=lambda event: event.t)
     evidence = " ".join(told([*begin(), effective(True, GIB)], stream, error(requested=500 * MIB)).cause.evidence)
-    assert "steps before had at most 100.0 MiB in use" in evidence
+    assert "steps before used at most 100.0 MiB" in evidence

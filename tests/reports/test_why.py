@@ -106,7 +106,7 @@ def test_a_report_begins_with_two_lines_fits_a_screen_and_names_no_key(path: Pat
             Key.STEP_LARGER,
             "keeps the results of 85 rounds of a loop for the gradient (before, at most 64): 292.5 MiB",
         ),
-        ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "52 steps before had at most 50.8 MiB"),
+        ("leaks/whole-test-set", None, Key.LIMIT_TOO_SMALL, "52 steps before used at most 50.8 MiB"),
         ("seeds/growth-then-limit", None, Key.SETTING, "growth_then_limit.py:10"),
         ("seeds/growth-too-late", None, Key.SETTING, "growth_too_late.py:11"),
         ("seeds/cut-up", None, Key.FRAGMENTATION, "cut_up.py:13 asked for 200.0 MiB"),
@@ -129,7 +129,7 @@ def test_what_was_not_larger_than_before_is_not_compared() -> None:
         "it was in use as the step failed"
     )
     alone = " ".join(parts("leaks/whole-test-set"))
-    assert "52 steps before had at most 50.8 MiB in use" in alone and "Use a smaller batch or input" in alone
+    assert "52 steps before used at most 50.8 MiB" in alone and "Use a smaller batch or input" in alone
 
 
 def test_copies_of_weights_are_no_gradients() -> None:

@@ -23,7 +23,7 @@ def listed(what: Sized) -> str:
 
 
 def named_part(part: Part) -> tuple[str, str, str]:
-    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3 Relu``.
+    """Return the operation, or function, that made a *part* of what is in use, its layer and shape: ``3× Relu``.
 
     Keras's own functions have names that no user knows.
     """
@@ -33,7 +33,7 @@ def named_part(part: Part) -> tuple[str, str, str]:
         return f"{made} of the compiled {'step' if function == KERAS else function}", "", ""
     buffers = f"{counted(part.count, 'buffer')} of " if part.operation.startswith("__") else ""
     return (
-        (buffers or (f"{part.count:,} " if part.count > 1 else ""))
+        (buffers or (f"{part.count:,}× " if part.count > 1 else ""))
         + (part.kind.value if function == KERAS else operation_name(part.operation)),
         f" of {quoted(part.layer)}" if part.layer else "",
         f" {tensor_text(list(part.shape), None)}" if part.shape and part.shape != COPIED else "",

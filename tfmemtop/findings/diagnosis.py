@@ -122,7 +122,7 @@ def _beyond_all(cause: Cause, hooked: Hooked, trend: Trend | None, a: Anatomy, u
     asked, peak = a.asked or 0, max(before, default=0)
     if cause.key is not Key.LIMIT_TOO_SMALL or steps < MANY or (a.in_use or 0) + asked < _LARGER * peak:
         return cause
-    text = f"{steps:,.0f} {unit} before had at most {format_bytes(peak)} in use."
+    text = f"The {steps:,.0f} {unit} before used at most {format_bytes(peak)}."
     mostly = (*(f"{one} {text}" for one in (*cause.mostly, cause.text)), text, *cause.mostly)
     cause = replace(cause, evidence=(text, *cause.evidence), mostly=mostly)
     if asked <= peak:
