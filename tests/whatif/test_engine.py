@@ -13,7 +13,7 @@ from tests.whatif.conftest import Traced
 from tests.whatif.traced import session
 from tfmemtop.engine.sources.replays import Replays
 from tfmemtop.engine.stream import Stream
-from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, Trace
+from tfmemtop.events import Allocator, Event, HookEnd, HookEnding, Initialised, Replayed, RunEnd, Trace
 from tfmemtop.experiments.session.whatif import ask
 from tfmemtop.experiments.session.whatif import traced as traced_in
 from tfmemtop.findings.missing import unreplayed_remedy, unreplayed_text
@@ -89,5 +89,28 @@ async def test_a_process_that_has_ended_is_known_while_its_trace_waits(events: l
         told = await asyncio.wait_for(answers.get(), PATIENCE_S)
         assert told.present is not None
         assert (told.present.growth, told.present.collects, told.present.limit) == (True, False, 4096 << 20)
+    finally:
+        replays.close()
+
+
+async def test_a_pool_whose_trace_goes_on_lets_others_go_first(events: list[Event]) -> None:
+    def of(pid: int) -> list[Event]:
+        return [replace(event, pid=pid) if getattr(event, "pid", None) == 100 else event for event in events]
+
+    stream, answers = Stream(), asyncio.Queue[Replayed]()
+    replays = Replays(stream, set())
+    replays.begin()
+    stream.listen(lambda event: answers.put_nowait(event) if isinstance(event, Replayed) else None)
+
+    async def answered(*told: Event) -> int:
+        for event in told:
+            stream.publish(event)
+        return (await asyncio.wait_for(answers.get(), PATIENCE_S)).pid
+
+    trace = [event for event in events if isinstance(event, Trace)]
+    try:
+        assert await answered(*events) == 100
+        assert await answered(*trace, *of(101)) == 101
+        assert await answered(RunEnd(t=9.0, run=1, exit_code=0, signal=None)) == 100, "at the run's end nothing rests"
     finally:
         replays.close()

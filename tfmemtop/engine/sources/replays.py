@@ -14,7 +14,11 @@ from tfmemtop.events.machine import is_pinned
 
 _LONGEST_S = 700.0  # for one replay, including the build of the program
 _MOST = 8  # pools of one run
-_REST = 20  # times as long as a replay took, no other of its pool follows while the run goes on
+_REST = 20
+"""A factor. While the run goes on, no other replay of a pool follows for this times as long as the last one took: the
+trace of a leak goes on often."""
+
+_Pool = tuple[int, str]  # process and device
 
 
 class Replays(Source):
@@ -27,19 +31,19 @@ class Replays(Source):
         """The process session (``setsid``) of each worker is added to *sessions*."""
         super().__init__(stream)
         self._sessions = sessions
-        # By process and device: the events that were known as the trace was complete, or as it went on.
-        self._waiting: dict[tuple[int, str], list[Event]] = {}
-        self._came = asyncio.Event()
-        self._pools: set[tuple[int, str]] = set()
-        self._over = asyncio.Event()
+        self._waiting: dict[_Pool, list[Event]] = {}  # what was known as the trace was complete, or as it went on
+        self._pools: set[_Pool] = set()
+        self._over = False  # whether the run has ended
+        self._changed = asyncio.Event()
 
     def on_event(self, event: Event) -> None:
         """Handle an event of the stream."""
         if isinstance(event, Run):
             self._pools.clear()
-            self._over.clear()
+            self._over = False
         elif isinstance(event, RunEnd):
-            self._over.set()
+            self._over = True
+            self._changed.set()
         elif isinstance(event, Trace) and event.last and not is_pinned(event.device):
             # No setting of tfmemtop changes a pinned pool.
             pool = event.pid, event.device
@@ -47,26 +51,29 @@ class Replays(Source):
                 return
             self._pools.add(pool)
             self._waiting[pool] = self._stream.backlog.events()
-            self._came.set()
+            self._changed.set()
             if not self._tasks:
                 self._keep_doing(self._replay())
 
     async def _replay(self) -> None:
-        took_s: dict[tuple[int, str], float] = {}
+        due: dict[_Pool, float] = {}  # when a pool that was replayed may be again, in seconds of the session
         while True:
-            await self._came.wait()
-            self._came.clear()
-            while self._waiting:
-                pid, device = pool = min(self._waiting, key=lambda one: one in took_s)
-                if pool in took_s:  # a leak's trace goes on often
-                    with suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._over.wait(), _REST * took_s[pool])
-                began = self._stream.now()
-                asked = await asyncio.to_thread(_request, self._waiting.pop(pool), pid, device)
-                if asked is not None:
-                    answer = await self._ask(asked)
-                    self._stream.publish(msgspec.structs.replace(answer, t=self._stream.now(), pid=pid, device=device))
-                    took_s[pool] = self._stream.now() - began
+            self._changed.clear()
+            pool = min(self._waiting, key=lambda one: due.get(one, 0.0), default=None)
+            rest_s = 0.0 if pool is None or self._over else due.get(pool, 0.0) - self._stream.now()
+            if pool is None or rest_s > 0:
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), rest_s or None)
+                continue
+            pid, device = pool
+            began = self._stream.now()
+            asked = await asyncio.to_thread(_request, self._waiting.pop(pool), pid, device)
+            if asked is None:
+                continue
+            answer, now = await self._ask(asked), self._stream.now()
+            if pool not in due or not answer.is_missing:  # else the one before says more
+                self._stream.publish(msgspec.structs.replace(answer, t=now, pid=pid, device=device))
+            due[pool] = now + _REST * (now - began)
 
     async def _ask(self, asked: bytes) -> Replayed:
         """Start a worker that replays *asked*, and return its answer."""
