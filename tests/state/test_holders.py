@@ -201,9 +201,12 @@ def test_values_of_variables_at_an_earlier_peak_are_known_by_the_operations_of_t
     weights = w.variable("sequential/up/kernel", address=2 * w.BASE + w.SIZE)
     moved = w.variable("adam/sequential_up_kernel_momentum", "optimizer", address=2 * w.BASE + 2 * w.SIZE)
     end = events.Census(t=99.9, pid=100, kinds={}, largest=[weights, moved])
+    closed = events.Census(t=10.1, pid=100, kinds={}, largest=[], moment=events.CensusMoment.CLOSED, window=1)
     for layer, known in (("up", w.SIZE), ("conv/fifth", 0)):
         earlier = step(1, f"{w.CALL}{layer}/Relu", 10.0)
-        process = hooked(earlier, step(2, f"{w.CALL}up/Relu", 99.8), end)
+        process = hooked(earlier, closed, step(2, f"{w.CALL}up/Relu", 99.8))
+        assert Kind.VARIABLES not in {row.kind for row in standing(earlier, process, By.KIND).holders}
+        process.census = end  # it comes after the window
         rows = {row.kind: row.bytes for row in standing(earlier, process, By.KIND).holders}
         assert rows.get(Kind.VARIABLES, 0) == known, "of the same model only"
         assert rows[Kind.OPTIMIZER] == 3 * w.SIZE - known, "one that makes other memory too is no variable's"

@@ -114,7 +114,7 @@ class Attribution:
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
             self.of[place] = self._of_variable(self.of[place], one)
-        newest = max(recorded(hooked.windows.get(window.device)), key=lambda one: one.ended, default=window)
+        newest = _newest(window, hooked)
         for place, one in values_by_name(course, newest, hooked) if newest is not window else ():
             if not self.of[place].python_name:
                 self.of[place] = self._of_variable(self.of[place], one)
@@ -370,6 +370,11 @@ def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
         yield from chain.from_iterable(unpacked(one).names for one in known if one.steps)
 
 
+def _newest(window: events.Holders, hooked: Hooked) -> events.Holders:
+    """Return the newest window of the pool."""
+    return max(recorded(hooked.windows.get(window.device)), key=lambda one: one.ended, default=window)
+
+
 def _kept(owner: Owner) -> Owner:
     """Return the owner of memory that outlives the pass of its operation.
 
@@ -385,11 +390,13 @@ _last: list[tuple[tuple[object, ...], Attribution]] = []
 
 def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
     """Return the window's owners, cached for as long as the data that they are computed from is the same."""
-    found = sources(window, hooked)
-    windows = recorded(hooked.windows.get(window.device))
-    basis = window, hooked, *windows, *found.censuses, found.look, *hooked.clusters.values(), *hooked.lines.values()
-    for place, (known, answer) in enumerate(_last):
-        if len(known) == len(basis) and all(map(lambda a, b: a is b, known, basis)):
+    windows, steps = recorded(hooked.windows.get(window.device)), hooked.steps
+    known = [sources(one, hooked) for one in (window, _newest(window, hooked))]
+    looks = [one for found in known for one in (*found.censuses, found.look)]
+    compiled = steps.compiles, steps.is_compiled(window.function)
+    basis = window, hooked, *windows, *looks, *compiled, *hooked.clusters.values(), *hooked.lines.values()
+    for place, (before, answer) in enumerate(_last):
+        if len(before) == len(basis) and all(map(lambda a, b: a is b, before, basis)):
             _last.insert(0, _last.pop(place))
             return answer
     answer = Attribution(window, hooked)
