@@ -172,6 +172,7 @@ def test_the_gradient_of_a_table_that_is_made_dense() -> None:
     eager: dict[str, Any] = {"names": "GatherV2", "operation": "UnsortedSegmentSum", "line": "/a/t.py:9"}
     assert cause(**eager, code="g = tf.convert_to_tensor(g)") is not None
     assert cause(**eager, code="optimizer.apply_gradients(pairs)") is None, "so may one that runs eagerly"
+    assert cause(**eager, code="sums = tf.math.unsorted_segment_sum(x, users, 8192)") is None, "that is no gradient"
 
 
 def test_a_step_that_asks_for_more_than_those_before() -> None:

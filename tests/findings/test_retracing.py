@@ -64,6 +64,8 @@ CHANGES = [
     (["settings", "<Settings>", "<Settings>", 1], "settings: <Settings> → another <Settings>", "Settings()"),
     (["more", "", "4", 1], "more: none → 4", "tf.constant(n)"),
     (["past[12]", "", "float32[4,2]", 1], "past[12]: none → float32[4,2]", "tf.stack(past)"),
+    (["past['of']", "", "float32[4,2]", 1], "past['of']: none → float32[4,2]", "TensorSpec([None, 10]"),
+    (["past[12]", "", "4", 1], "past[12]: none → 4", "tf.constant(n)"),
 ]
 
 

@@ -160,7 +160,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     tape = "A GradientTape was open." if stock.look and stock.look.tapes else ""
     many = (part for part in stock.parts if part.count >= MANY and part.bytes >= _MOSTLY * stock.in_use)
     named_ones = [part for part in many if part.operation and "/" not in part.operation]
-    scratch = any(part.region == "temp" and part.operation == a.operation for part in named_ones)
+    temporary = (part.bytes for part in named_ones if (part.region, part.operation) == ("temp", a.operation))
+    scratch = 2 * sum(temporary) > dict(stock.by_kind).get(Kind.ACTIVATIONS, 0)
     kept = any(part.kind not in (Kind.XLA, Kind.RESULTS, *_OF_MODEL) for part in named_ones)
     if limited and kept:  # what was run eagerly leaves so many results only if they are kept, as by a tape
         instead = Action.LESS_ON_TAPE if tape or GRADIENT in a.code else Action.KEEP_ARRAYS

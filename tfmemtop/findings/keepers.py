@@ -268,7 +268,7 @@ def variables_kept(scene: Scene) -> Cause | None:
         running = scene.running if " for " in scene.code else ""  # a comprehension's list has no name
         where = f", some in {holder_name(held.holder.partition('[')[0])}" if held else running
         text = fitting(*(f"{what}{at}: " for at in (where, "")), room=scene.room_at + len(scene.sized(whole)))
-        remedies = _apart(scene, alike.number, bool(of_layer) and not alike.slots, alike.slots, alike.same)
+        remedies = _apart(scene, alike.number, not alike.slots, alike.slots, alike.same)
         return _variables_kept(scene, text, held.holder if held else "", whole, alike.number, remedies)
     return None
 

@@ -28,8 +28,8 @@ _JOINS = {"ConcatV2", "Concat", "concat", "Pack", "TensorListConcatV2", "TensorL
 """Operations that make a larger tensor of smaller ones."""
 
 _DENSE = {"UnsortedSegmentSum", "IndexedSlicesToDense", "SparseToDense", "ScatterNd"}
-_UPDATES = re.compile(r"apply|minimize|fit\(|_on_batch\(")
-"""The calls in which an optimizer, not the script, may make a gradient dense."""
+_NO_GRADIENT = re.compile(r"apply|minimize|fit\(|_on_batch\(|segment_|scatter|dense\(")
+"""The calls in which an optimizer, not the script, may make a gradient dense, or what is made dense is no gradient."""
 _PADDED = {
     "SparseToDense": ("It makes a sparse tensor dense.", Action.STAY_SPARSE),
     "RaggedTensorToTensor": ("It pads all rows to the longest.", Action.PAD_ALIKE),
@@ -192,7 +192,7 @@ def dense_gradient(request: Request) -> Cause | None:
     own = (name for name, parsed in names if parsed.base in _DENSE and parsed.phase is not Phase.OPTIMIZER)
     by = next(filter(None, (made_at(request.hooked, name) for name in own)), None)
     at, code = (spot(by.file, by.line), by.code) if by else ("", "")
-    if a.line and not a.in_graph and _base(a) in _DENSE and not _UPDATES.search(a.code):  # run eagerly
+    if a.line and not a.in_graph and _base(a) in _DENSE and not _NO_GRADIENT.search(a.code):  # run eagerly
         at, code = named_spot(a.line), a.code
     if len(shape) != 2 or shape[0] < 8 * shape[1] or not tables or not looked_up or not at:
         return None

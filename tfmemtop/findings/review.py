@@ -210,15 +210,15 @@ def _over(seen: RunReview, held: HeldFinding) -> bool:
 
 
 def weighed(seen: RunReview) -> list[HeldFinding]:
-    """Return what was found in the run, the most serious first, without findings that a more serious one includes, and
-    without an idle cache that was used again.
+    """Return what was found in the run, the most serious first, without findings that a more serious one includes.
 
+    A cache that was used again was not idle: it is left out too.
     Of equally serious ones, those come first that held to the run's end: figures of others were no longer true then.
     """
     failed = [held.finding for held in seen.held if isinstance(held.finding, AllocationFailed)]
     pools = {(one.anatomy.pid, one.anatomy.device) for one in failed}
 
-    def left_out(finding: Finding, *, ceased: bool) -> bool:
+    def left_out(finding: Finding) -> bool:
         """Return whether a failure reports the same: that there was no room, or hardly any, or what filled the pool."""
         if finding.aside or (isinstance(finding, Noticed) and not finding.of_state):
             return True
@@ -226,10 +226,9 @@ def weighed(seen: RunReview) -> list[HeldFinding]:
             return any(one.cause.key == Key.CONSTANTS_CAPTURED for one in failed)
         if isinstance(finding, NoRoom):
             return (finding.anatomy.pid, finding.anatomy.device) in pools
-        if isinstance(finding, CachedButIdle):
-            return ceased
         devices = {one.anatomy.device for one in failed if one.cause.keeps_growing or isinstance(finding, TightLimit)}
         return isinstance(finding, TightLimit | Leak) and finding.place.device in devices
 
-    found = [held for held in seen.held if not left_out(held.finding, ceased=seen.ceased(held.last))]
+    used_again = {id(one) for one in seen.held if isinstance(one.finding, CachedButIdle) and seen.ceased(one.last)}
+    found = [held for held in seen.held if id(held) not in used_again and not left_out(held.finding)]
     return sorted(found, key=lambda held: (held.finding.severity, seen.ceased(held.last), held.place))

@@ -5,8 +5,6 @@ from tfmemtop.findings.contents import FULLER
 from tfmemtop.findings.keepers import keeper
 from tfmemtop.findings.rising import (
     HALF,
-    LATE,
-    STILL,
     comes_again,
     has_stopped,
     larger_each_time,
@@ -14,6 +12,7 @@ from tfmemtop.findings.rising import (
     rise_until,
     risen,
     settled,
+    still_rises,
 )
 from tfmemtop.findings.scene import Need, Scene
 from tfmemtop.state import State
@@ -47,10 +46,10 @@ def cause_of_rise(hooked: Hooked, device: str, trend: Trend) -> Cause | None:
     """Return who keeps the memory by which *trend* has risen; ``None`` if it does not rise, or nobody is known."""
     windows = settled(trend.whole.windows)
     kept = settled(windows, of_rounds(windows))
-    rose, late = risen(kept, HALF), risen(kept, LATE)
+    rose = risen(kept, HALF)
     limit = hooked.allocators[device].limit if device in hooked.allocators else None
     waits = limit is not None and trend.peak >= FULLER * limit
-    goes_on = late >= STILL * rose or waits or (not hooked.ended and comes_again(windows))
+    goes_on = still_rises(kept) or waits or (not hooked.ended and comes_again(windows))
     if rose < _AT_LEAST or not goes_on:
         return None
     if not hooked.ended and has_stopped(windows[int(len(windows) * HALF) :], limit):

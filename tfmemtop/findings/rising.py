@@ -35,7 +35,7 @@ _STEP_S = 1.0
 
 _FULL = 0.98  # share of the limit
 
-HALF, LATE, STILL = 0.5, 0.75, 0.25
+HALF, _LATE, _STILL = 0.5, 0.75, 0.25
 """Two shares of the time. In a run that has not failed, memory is kept only if it still rose after the first, and after
 the second by at least this share of that, or if its pauses have always been so long.
 """
@@ -193,9 +193,14 @@ def has_stopped(windows: Sequence[UseWindow], limit: int | None) -> bool:
     return bool(jumps) and windows[-1].start - jumps[-1] > max(_PAUSE_S, _LONGER * longest)
 
 
+def still_rises(windows: Sequence[UseWindow]) -> bool:
+    """Return whether memory still rose in the last quarter of *windows*."""
+    return risen(windows, _LATE) >= _STILL * risen(windows, HALF)
+
+
 def goes_on(windows: Sequence[UseWindow]) -> bool:
-    """Return whether memory still rose in the last quarter of *windows*, or its pauses have always been so long."""
-    return risen(windows, LATE) >= STILL * risen(windows, HALF) or comes_again(windows)
+    """Return whether memory still rose at the end of *windows*, or its pauses have always been so long."""
+    return still_rises(windows) or comes_again(windows)
 
 
 def comes_again(windows: Sequence[UseWindow]) -> bool:

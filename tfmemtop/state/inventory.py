@@ -344,7 +344,7 @@ def inventory(hooked: Hooked, device: str, in_use: int, t: float, since: float |
     near = [look for look in known if began <= look.t or 0 < look.found_by_path[0] <= 2 * still]
     look = max(near, key=lambda one: one.found_by_path, default=None)
     if look is not None:
-        look = replace(look, tapes=max(one.tapes or 0 for one in near))
+        look = replace(look, tapes=max((one.tapes or 0 for one in near if began <= one.t), default=0))
     census = look or hooked.census
     if hooked.failure and census and not any(lies_in(place, device) for place in census.kinds):
         census = hooked.failure.census  # a session of TensorFlow 1 has let go of its variables after the failure

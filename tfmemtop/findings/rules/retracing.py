@@ -221,8 +221,9 @@ def _specified(one: Changed, function: str) -> tuple[str, ...]:
 def _kind(one: Changed) -> tuple[str, ...]:
     if "<" in one.before[:1] + one.after[:1]:
         return _OBJECTS
-    if one.argument.endswith("]") and not (one.before and one.after):
-        return _LISTS  # it has more items, or fewer
+    # A list of tensors has more items, or fewer; a dict's key would be no number.
+    if re.search(r"\[\d+\]$", one.argument) and "" in (one.before, one.after) and (one.before + one.after)[-1:] == "]":
+        return _LISTS
     return _SHAPES if one.after.endswith("]") else _NUMBERS
 
 
