@@ -197,3 +197,15 @@ def test_a_last_look_that_was_cut_short_does_not_replace_what_was_found_before()
     few = [events.Alike("loss", 1, None, "float32", "CPU:0", 4, "tensors")]
     one = msgspec.structs.replace(before, t=9.0, tensors=1, alike=few, hidden=events.Unseen.BUSY)
     assert kept(before, one) == "answers", "of many tensors, one was looked at"
+
+
+def test_a_table_of_replays_stays_where_a_longer_trace_gives_none() -> None:
+    table = events.Replayed(t=5.0, pid=100, device="GPU:0", events=40)
+    slow = msgspec.structs.replace(table, t=9.0, unreplayed=events.Unreplayed.SLOW, count=700)
+
+    def known(*answers: events.Replayed) -> events.Replayed | None:
+        hooked = s.fold([*training(), *answers]).processes[100].hooked
+        return hooked.windows["GPU:0"].replayed if hooked else None
+
+    longer = msgspec.structs.replace(table, t=9.0, events=60)
+    assert known(table, slow) is table and known(table, longer) is longer and known(slow, table) is table

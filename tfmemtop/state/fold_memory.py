@@ -305,7 +305,10 @@ def _trace(state: State, event: events.Trace) -> None:
 @folds(events.Replayed)
 def _replayed(state: State, event: events.Replayed) -> None:
     if hooked := hooked_of(state, event.pid):
-        hooked.windows.setdefault(event.device, PoolWindows()).replayed = event
+        windows = hooked.windows.setdefault(event.device, PoolWindows())
+        if event.is_missing and windows.replayed is not None and not windows.replayed.is_missing:
+            return  # of a trace that has gone on since: what is known of its beginning says more
+        windows.replayed = event
         if state.run and of_run(state, event.pid):
             state.run.replayed[event.device] = event  # kept to be compared with failures of later runs of the command
 

@@ -71,8 +71,7 @@ class Replays(Source):
             if asked is None:
                 continue
             answer, now = await self._ask(asked), self._stream.now()
-            if pool not in due or not answer.is_missing:  # else the one before says more
-                self._stream.publish(msgspec.structs.replace(answer, t=now, pid=pid, device=device))
+            self._stream.publish(msgspec.structs.replace(answer, t=now, pid=pid, device=device))
             due[pool] = now + _REST * (now - began)
 
     async def _ask(self, asked: bytes) -> Replayed:
