@@ -134,7 +134,7 @@ def test_where_the_model_needs_most_a_smaller_batch_is_not_advised() -> None:
         table = events.Variable("table", "variables", [size, 262144], "float32", "GPU:0", size * MIB)
         return actions(told(full, window.done(t=20.0), look(variables=[table]), error()).cause)
 
-    assert Action.SMALLER_MODEL in advice(600) and Action.REDUCE_BATCH not in advice(600)
+    assert Action.FEWER_WEIGHTS in advice(600) and Action.REDUCE_BATCH not in advice(600)
     assert Action.REDUCE_BATCH in advice(300)
 
 
@@ -149,7 +149,7 @@ def test_a_smaller_batch_is_advised_where_gradients_are_not_those_of_the_variabl
         return actions(told(full, window.done(t=20.0), look(variables=[kernel]), error(requested=200 * MIB)).cause)
 
     assert Action.REDUCE_BATCH in advice([512, 784, 2048])
-    assert Action.SMALLER_MODEL in advice([784, 2048])
+    assert Action.FEWER_WEIGHTS in advice([784, 2048])
 
 
 def test_what_fills_a_queue_of_tensorflows_is_told_to_wait() -> None:

@@ -208,7 +208,8 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
     if stock.in_use >= (a.asked or 0):
         stays = {kind for kind, size in known[:2] if size >= _MOSTLY * stock.in_use} & {*_OF_MODEL[:2]}
         what = held or ([] if stays else parts)
-        cause = replace(cause, mostly=with_use(cause, stock, a, what, kinds))
+        alone = len(kinds) == 1 and what and known[0][0] is Kind.TENSORS  # that all are tensors says little
+        cause = replace(cause, mostly=with_use(cause, stock, a, what, *([] if alone else [kinds])))
     if any(named(name).base.lower() in _ONE_HOT for name in (a.node or "", *(part.operation for part in large))):
         cause = replace(cause, remedies=(Action.KEEP_INTEGERS, *cause.remedies[-2:]))
     gradients = (part for part in stock.parts if part.kind is Kind.GRADIENTS and part.shape)
@@ -224,7 +225,9 @@ def _full(stock: Inventory, cause: Cause, a: Anatomy) -> Cause:
         mostly = with_use(cause, stock, a, each, kinds)
         return replace(cause, mostly=mostly, remedies=without_batches(cause.remedies, Action.DROP_MODELS))
     if of_model >= (stock.in_use + (a.asked or 0)) / 2:
-        return replace(cause, remedies=without_batches(cause.remedies))
+        trains = stock.slots or Kind.OPTIMIZER in dict(known) or any(one.optimizer for one in stock.kept)
+        instead = Action.SMALLER_MODEL if trains else Action.FEWER_WEIGHTS
+        return replace(cause, remedies=without_batches(cause.remedies, instead))
     if large and all(part.shape and len(part.shape) > 2 and part.shape[0] == 1 for part in large):
         return replace(cause, remedies=without_batches(cause.remedies, Action.BOUND_LENGTH))  # it is a batch of one
     if any(part.dtype in _HALF_PRECISION and part.bytes >= MIB for part in stock.parts):

@@ -120,6 +120,7 @@ class Action:
         "use a smaller model, or SGD: without momentum or gradient accumulation, it keeps nothing for each weight; or "
         "train fewer layers"
     )
+    FEWER_WEIGHTS = Remedy("use a smaller model: fewer or smaller layers; or train fewer of them")
     SMALLER_VARIABLE = Remedy(
         "use fewer or smaller variables: drop models no longer needed, and call gc.collect(); or smaller layers, with "
         "fewer rows or units; pooling or strides before the Flatten that feeds a Dense"
