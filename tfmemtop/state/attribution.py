@@ -18,7 +18,7 @@ from tfmemtop.state.holdings import OPTIMIZER, TENSORS, VARIABLES
 from tfmemtop.state.located import Listed, located, other_values, sources, unlisted, values_by_name
 from tfmemtop.state.model import Hooked
 from tfmemtop.state.operation_names import Layers, Named, Phase, as_written, named
-from tfmemtop.state.windows import WindowCourse, recorded, unpacked
+from tfmemtop.state.windows import WindowCourse, newest, recorded, unpacked
 
 _SCRATCH = re.compile(r"conv|pool|fft|rnn|lstm|gru", re.IGNORECASE)
 _CONSTANT = "_EagerConst"  # the copy of a NumPy array
@@ -114,8 +114,8 @@ class Attribution:
         of_variables = [(place, one) for place, one in found if one.kind != TENSORS]
         for place, one in (*of_variables, *other_values(course, of_variables)):
             self.of[place] = self._of_variable(self.of[place], one)
-        newest = _newest(window, hooked)
-        for place, one in values_by_name(course, newest, hooked) if newest is not window else ():
+        last = newest(hooked.windows.get(window.device), window)
+        for place, one in values_by_name(course, last, hooked) if last is not window else ():
             if not self.of[place].python_name:
                 self.of[place] = self._of_variable(self.of[place], one)
         for place, one in found:
@@ -370,11 +370,6 @@ def _names_before(window: events.Holders, hooked: Hooked) -> Iterator[str]:
         yield from chain.from_iterable(unpacked(one).names for one in known if one.steps)
 
 
-def _newest(window: events.Holders, hooked: Hooked) -> events.Holders:
-    """Return the newest window of the pool."""
-    return max(recorded(hooked.windows.get(window.device)), key=lambda one: one.ended, default=window)
-
-
 def _kept(owner: Owner) -> Owner:
     """Return the owner of memory that outlives the pass of its operation.
 
@@ -391,7 +386,7 @@ _last: list[tuple[tuple[object, ...], Attribution]] = []
 def attribution(window: events.Holders, hooked: Hooked) -> Attribution:
     """Return the window's owners, cached for as long as the data that they are computed from is the same."""
     windows, steps = recorded(hooked.windows.get(window.device)), hooked.steps
-    known = [sources(one, hooked) for one in (window, _newest(window, hooked))]
+    known = [sources(one, hooked) for one in (window, newest(hooked.windows.get(window.device), window))]
     looks = [one for found in known for one in (*found.censuses, found.look)]
     compiled = steps.compiles, steps.is_compiled(window.function)
     basis = window, hooked, *windows, *looks, *compiled, *hooked.clusters.values(), *hooked.lines.values()

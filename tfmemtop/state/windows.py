@@ -223,6 +223,11 @@ def recorded(windows: PoolWindows | None) -> list[Holders]:
     return sorted(every.values(), key=lambda one: one.began)
 
 
+def newest(windows: PoolWindows | None, default: Holders) -> Holders:
+    """Return the recorded window that ended last; *default* if there is none."""
+    return max(recorded(windows), key=lambda one: one.ended, default=default)
+
+
 def missing(state: State) -> Holders | None:
     """Return an event of the newest run that reports that a process has no window; ``None`` if there is none."""
     for pid, process in state.processes.items():
