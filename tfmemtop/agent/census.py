@@ -123,6 +123,7 @@ class Census:
             look = self._looked(self._tensors, variables, seconds) if room else nothing(BUSY)
             cost = time.thread_time() - began
             self._tensors_costly = cost > COST_S
+        self._collector.regain()  # the script's threads have run amid a look
         self._send(self._fields(self._tensors, variables, look, moment), cost, asked)
 
     def tell_last(self, seconds: float, until: float, raised: bool) -> None:
