@@ -102,7 +102,7 @@ class Action:
     )
     SEPARATE_PROCESS = Remedy("run each model in a process of its own: its end frees all of it")
     PROCESS_EACH = Remedy(
-        "use a process per model: its memory is freed when it ends, and clear_session does not free it"
+        "use a process per model: the memory is freed when the process ends; clear_session does not free it"
     )
     ONE_MODEL = Remedy("make one model for all: threads can share it, and model.set_weights(weights) resets it")
     ONE_OPTIMIZER = Remedy(

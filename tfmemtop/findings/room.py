@@ -128,7 +128,7 @@ def fragmented(a: Anatomy) -> Cause | None:
         f"The pool is fragmented: {format_bytes(a.cached)} were free, in chunks up to {format_bytes(a.largest_free)}.",
         bytes=a.cached,
         remedies=pool if a.on_cpu else (Action.USE_CUDA_ALLOCATOR, Action.SHOW_POOL),
-        evidence=("In one chunk, what was free would have been enough.",),
+        evidence=("Enough was free in all, but not in one chunk.",),
         explanation="BFC cuts its regions into chunks, and a tensor needs one chunk. A tensor in use keeps the free "
         f"chunks on its two sides apart. What helps: {of_gpu}shapes that do not change: a new tensor then fits where "
         "an old one was.",

@@ -184,9 +184,9 @@ def basis(view: Predicted) -> Iterator[str]:
     if view.outgrown:
         yield from _beyond(view)
     elif not replayed.whole:
-        yield "Fewer than three of the first steps were recorded: what comes later may need more."
+        yield "Fewer than three of the first steps were recorded: later steps may need more."
     elif share is not None and share < 0.5:
-        yield "Most allocations were not replayed: a run that needs more later needs a larger limit."
+        yield "Most allocations were not replayed: if the run needs more later, it needs a larger limit."
 
 
 def _beyond(view: Predicted) -> Iterator[str]:
